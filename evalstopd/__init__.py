@@ -1,0 +1,1 @@
+"""evalstopd watches the evaluation quality of running Slurm jobs and stops the over-optimising ones."""

@@ -1,0 +1,1 @@
+"""slurm behind its ports."""

@@ -1,0 +1,1 @@
+"""Pure decisions: standard library only, no clock, no input or output, no logging."""

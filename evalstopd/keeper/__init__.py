@@ -1,0 +1,1 @@
+"""The keeper: a small privileged helper that pins and publishes checkpoints as their owner."""

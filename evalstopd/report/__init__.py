@@ -1,0 +1,1 @@
+"""Queries in, frozen rows out, rendering apart."""

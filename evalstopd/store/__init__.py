@@ -1,0 +1,1 @@
+"""What is kept: tables, the SQL store, the store in memory, migrations."""

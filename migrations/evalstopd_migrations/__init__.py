@@ -1,0 +1,1 @@
+"""Alembic revisions of the store, numbered, shipped in the wheel."""
