@@ -1,15 +1,14 @@
 """What a job's owner says in the Slurm comment: the one place munge proves who wrote it."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from evalstopd.core.model import Mode, Rung
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-_RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
-_METRIC = re.compile(r"[0-9A-Za-z_./:@+-]{1,250}")
-_SIGNAL = re.compile(r"(USR1|USR2|TERM|INT|HUP|CONT)@(\d{1,5})")
-_RUNGS = {rung.word: rung for rung in Rung}
 KEEP = "keep"
 
 
@@ -42,16 +41,18 @@ def parse_comment(comment: str) -> Wishes:
     """
     tokens = [word.partition("=")[::2] for word in _SEPARATORS.split(comment) if "=" in word]
     ours = [(key, value) for key, value in tokens if key == "mlflow_run" or key.startswith("evalstop")]
-    faults: list[str] = []
-    for key in sorted({key for key, _ in ours}):
-        if len([1 for each, _ in ours if each == key]) > 1:
-            faults.append(f"{_shown(key)} is given more than once")
-    values = dict(ours)
-    wishes = _read(values, faults)
-    keep = ("evalstop", KEEP) in ours
-    return Wishes(*wishes, faults=tuple(faults)) if not keep else Wishes(
-        wishes[0], wishes[1], True, *wishes[3:], faults=tuple(faults)
-    )
+    keys = [key for key, _ in ours]
+    faults = [f"{_shown(key)} is given more than once" for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    fields: dict[str, Any] = {}
+    for key, value in ours:
+        try:
+            name, read = _READERS[key]
+            fields[name] = read(value)
+        except KeyError:
+            faults.append(f"{_shown(key)} is not a known key")
+        except ValueError:
+            faults.append(f"{key} has the unknown value {_shown(value)}")
+    return Wishes(**fields | {"keep": ("evalstop", KEEP) in ours}, faults=tuple(faults))
 
 
 def merge_token(comment: str, key: str, value: str) -> str:
@@ -60,49 +61,38 @@ def merge_token(comment: str, key: str, value: str) -> str:
     return " ".join([*kept, f"{key}={value}"])
 
 
-_Fields = tuple[str | None, Rung | None, bool, str | None, Mode | None, int | None, Signal | None]
+def _matching(form: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if not re.fullmatch(form, value):
+            raise ValueError
+        return value
+
+    return read
 
 
-def _read(values: dict[str, str], faults: list[str]) -> _Fields:
-    known = {"mlflow_run", "evalstop", "evalstop_metric", "evalstop_mode", "evalstop_k", "evalstop_signal"}
-    faults.extend(f"{_shown(key)} is not a known key" for key in sorted(set(values) - known))
-    rung = values.get("evalstop")
-    k = values.get("evalstop_k")
-    mode = values.get("evalstop_mode")
-    signal = values.get("evalstop_signal")
-    if rung is not None and rung != KEEP and rung not in _RUNGS:
-        faults.append(_bad("evalstop", rung))
-    if k is not None and not re.fullmatch(r"[1-9]\d?", k):
-        faults.append(_bad("evalstop_k", k))
-    if mode is not None and mode not in tuple(Mode):
-        faults.append(_bad("evalstop_mode", mode))
-    if signal is not None and not _SIGNAL.fullmatch(signal):
-        faults.append(_bad("evalstop_signal", signal))
-    run_id = _matching(values, "mlflow_run", _RUN_ID, faults)
-    metric = _matching(values, "evalstop_metric", _METRIC, faults)
-    if faults:
-        return (run_id, None, False, metric, None, None, None)
-    return (run_id, _RUNGS.get(rung or ""), False, metric, Mode(mode) if mode else None,
-            int(k) if k else None, _signal(signal))
+def _rung(value: str) -> Rung | None:
+    if value not in (KEEP, *(rung.word for rung in Rung)):
+        raise ValueError
+    return None if value == KEEP else Rung[value.upper()]
 
 
-def _matching(values: dict[str, str], key: str, form: re.Pattern[str], faults: list[str]) -> str | None:
-    value = values.get(key)
-    if value is not None and not form.fullmatch(value):
-        faults.append(_bad(key, value))
-        return None
-    return value
-
-
-def _signal(text: str | None) -> Signal | None:
-    found = _SIGNAL.fullmatch(text) if text else None
-    return Signal(found[1], int(found[2])) if found else None
-
-
-def _bad(key: str, value: str) -> str:
-    return f"{key} has the unknown value {_shown(value)}"
+def _signal(value: str) -> Signal:
+    found = re.fullmatch(r"(USR1|USR2|TERM|INT|HUP|CONT)@(\d{1,5})", value)
+    if found is None:
+        raise ValueError
+    return Signal(found[1], int(found[2]))
 
 
 def _shown(text: str) -> str:
     """Return user text fit for a line: printable ASCII, cut to 40 characters."""
     return ascii(text[:40])
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType({
+    "mlflow_run": ("run_id", _matching(r"[0-9A-Za-z_-]{1,64}")),
+    "evalstop": ("rung", _rung),
+    "evalstop_metric": ("metric", _matching(r"[0-9A-Za-z_./:@+-]{1,250}")),
+    "evalstop_mode": ("mode", Mode),
+    "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
+    "evalstop_signal": ("signal", _signal),
+})
