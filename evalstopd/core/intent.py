@@ -164,6 +164,11 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteCancelled:
+    """Record that a request to cancel was seen to take effect."""
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """Close the intent on the observed end."""
 
@@ -185,8 +190,9 @@ class Wait:
     why: str
 
 
-Step = Warn | Promote | SendSignal | Cancel | Confirm | GiveUp | Wait
+Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | GiveUp | Wait
 _MOST_CANCELS = 5
+_MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
 
 
 def move(intent: Intent, to: State, at_s: float) -> Intent:
@@ -200,28 +206,17 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     """Return the one step to take now; pure, so that a repeated pass repeats the answer."""
     if intent.closed:
         return Wait("closed")
-    if intent.state is State.CANCELLED or intent.cancel_tries and not _alive(see):
-        return _after_cancel(see)
-    withdrawn = _withdrawn(intent, see)
-    if withdrawn is not None:
-        return withdrawn
-    if intent.state is State.PLANNED:
-        return Warn()
-    if intent.rung < Rung.ENFORCE:
-        return Wait("the warn rung stops nothing")
-    if now_s < intent.not_before_s:
-        return Wait("the owner's notice is running")
-    return _toward_cancel(intent, see, now_s)
+    if intent.state is State.CANCELLED:
+        return Confirm(see.ending) if see.ending is not None else Wait("the end is not seen yet")
+    if intent.cancel_tries and not _may_be_running(see):
+        return NoteCancelled()
+    return _withdrawn(intent, see) or _onward(intent, see, now_s)
 
 
-def _alive(see: Situation) -> bool:
-    return see.same_life and see.phase in (Phase.RUNNING, Phase.SUSPENDED)
-
-
-def _after_cancel(see: Situation) -> Step:
+def _may_be_running(see: Situation) -> bool:
     if see.ending is not None:
-        return Confirm(see.ending)
-    return Wait("the end is not seen yet")
+        return False
+    return see.phase is None or (see.same_life and see.phase in _MAYBE_RUNNING)
 
 
 def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
@@ -243,19 +238,29 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
     return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
 
 
-def _toward_cancel(intent: Intent, see: Situation, now_s: float) -> Step:
+def _onward(intent: Intent, see: Situation, now_s: float) -> Step:
+    """Return the next step of an intent that nothing withdraws."""
     if see.phase is not Phase.RUNNING:
         return Wait("the job is not seen running")
-    if not see.fresh:
-        return Wait("its evals were not read in this pass")
-    if intent.state is State.WARNED:
-        return _promotion(see.pin)
-    if intent.state is State.PROMOTED and intent.signal is not None:
+    if intent.state is State.PLANNED:
+        return Warn()
+    waits = (
+        (intent.rung < Rung.ENFORCE, "the warn rung stops nothing"),
+        (now_s < intent.not_before_s, "the owner's notice is running"),
+        (not see.fresh, "its evals were not read in this pass"),
+    )
+    waiting = next((Wait(why) for holds, why in waits if holds), None)
+    if waiting is not None:
+        return waiting
+    return _promotion(see.pin) if intent.state is State.WARNED else _ending(intent, now_s)
+
+
+def _ending(intent: Intent, now_s: float) -> Step:
+    """Return the signal that the owner asked for, the wait for its grace, or the cancel."""
+    if intent.signal is not None and intent.state is State.PROMOTED:
         return SendSignal(intent.signal)
-    if intent.state is State.SIGNALLED and intent.signal is not None:
-        left = intent.changed_s + intent.signal.grace_s - now_s
-        if left > 0:
-            return Wait("the owner's grace is running")
+    if intent.signal is not None and now_s < intent.changed_s + intent.signal.grace_s:
+        return Wait("the owner's grace is running")
     if intent.cancel_tries >= _MOST_CANCELS:
         return GiveUp(State.ABANDONED, f"still running after {_MOST_CANCELS} cancels")
     return Cancel()

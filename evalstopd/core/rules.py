@@ -17,6 +17,9 @@ class ServerClass(StrEnum):
     OPEN = "open"
 
 
+_CEILING_WHY = "any user can write to an open MLflow server, and the owner did not ask for enforce"
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The site's rules as pure data. Times in seconds.
@@ -72,7 +75,7 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
     rung, why = min(
         (first.rung, "the rung this job was first seen on"),
         (rules.rung, "the site's rung"),
-        (_ceiling(wishes, rules), "any user can write to an open MLflow server, and the owner did not ask for enforce"),
+        (_ceiling(wishes, rules), _CEILING_WHY),
         (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
         key=lambda each: each[0],
     )
@@ -96,7 +99,7 @@ def _ceiling(wishes: Wishes, rules: Rules) -> Rung:
 def _with_k(rule: str, k: int | None) -> str:
     """Return the rule with the owner's k, where the rule has one."""
     parsed = parse_spec(rule)
-    if k is None or "k" not in dict(parsed.params) and parsed.name != "k-declines":
+    if k is None or parsed.name != "k-declines":
         return rule
     others = tuple(pair for pair in parsed.params if pair[0] != "k")
     return format_spec(replace(parsed, params=(("k", float(k)), *others)))
