@@ -165,7 +165,8 @@ class Book:
 
     `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
-    ones too; `booked` are the jobs with a would-be stop in their present life. `holders` are the jobs that runs were last bound to.
+    ones too; `booked` are the jobs with a would-be stop in their present life. `holders` are the jobs that runs
+    were last bound to.
     `said` are the (subject, code) pairs already remarked on.
     """
 
@@ -208,8 +209,18 @@ class Changes:
     remarks: tuple[Remark, ...] = ()
 
     def __bool__(self) -> bool:
-        return any((self.watches, self.points, self.pins, self.intents, self.events, self.would_be,
-                    self.bindings, self.remarks))
+        return any(
+            (
+                self.watches,
+                self.points,
+                self.pins,
+                self.intents,
+                self.events,
+                self.would_be,
+                self.bindings,
+                self.remarks,
+            )
+        )
 
 
 class Store(Protocol):

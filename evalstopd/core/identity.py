@@ -33,8 +33,10 @@ def is_same_life(watch: Watch, job: Job) -> bool:
 
 def _sight(job: Job, held: Mapping[tuple[str, str], Watch]) -> Sighting:
     watch = held.get((job.cluster, job.job_id))
-    if watch is not None and watch.key.uid == job.uid and (
-        watch.life == job.life or job.restarts > watch.life.restarts
+    if (
+        watch is not None
+        and watch.key.uid == job.uid
+        and (watch.life == job.life or job.restarts > watch.life.restarts)
     ):
         return Sighting(watch.key, job, watch)
     return Sighting(JobKey(job.cluster, job.job_id, job.uid, job.submitted_s), job, None)

@@ -28,16 +28,18 @@ class State(StrEnum):
 
 
 _GIVEN_UP = frozenset({State.VETOED, State.ABANDONED})
-TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType({
-    State.PLANNED: frozenset({State.WARNED}) | _GIVEN_UP,
-    State.WARNED: frozenset({State.PROMOTED}) | _GIVEN_UP,
-    State.PROMOTED: frozenset({State.SIGNALLED, State.CANCELLED}) | _GIVEN_UP,
-    State.SIGNALLED: frozenset({State.CANCELLED}) | _GIVEN_UP,
-    State.CANCELLED: frozenset({State.CONFIRMED, State.ABANDONED}),
-    State.CONFIRMED: frozenset(),
-    State.VETOED: frozenset(),
-    State.ABANDONED: frozenset(),
-})
+TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType(
+    {
+        State.PLANNED: frozenset({State.WARNED}) | _GIVEN_UP,
+        State.WARNED: frozenset({State.PROMOTED}) | _GIVEN_UP,
+        State.PROMOTED: frozenset({State.SIGNALLED, State.CANCELLED}) | _GIVEN_UP,
+        State.SIGNALLED: frozenset({State.CANCELLED}) | _GIVEN_UP,
+        State.CANCELLED: frozenset({State.CONFIRMED, State.ABANDONED}),
+        State.CONFIRMED: frozenset(),
+        State.VETOED: frozenset(),
+        State.ABANDONED: frozenset(),
+    }
+)
 CLOSED = frozenset(state for state, following in TRANSITIONS.items() if not following)
 
 

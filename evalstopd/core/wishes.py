@@ -88,11 +88,13 @@ def _shown(text: str) -> str:
     return ascii(text[:40])
 
 
-_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType({
-    "mlflow_run": ("run_id", _matching(r"[0-9A-Za-z_-]{1,64}")),
-    "evalstop": ("rung", _rung),
-    "evalstop_metric": ("metric", _matching(r"[0-9A-Za-z_./:@+-]{1,250}")),
-    "evalstop_mode": ("mode", Mode),
-    "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
-    "evalstop_signal": ("signal", _signal),
-})
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
+    {
+        "mlflow_run": ("run_id", _matching(r"[0-9A-Za-z_-]{1,64}")),
+        "evalstop": ("rung", _rung),
+        "evalstop_metric": ("metric", _matching(r"[0-9A-Za-z_./:@+-]{1,250}")),
+        "evalstop_mode": ("mode", Mode),
+        "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
+        "evalstop_signal": ("signal", _signal),
+    }
+)
