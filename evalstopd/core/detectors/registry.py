@@ -5,13 +5,24 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
+from evalstopd.core.detectors.elapsed_fraction import ElapsedFraction
 from evalstopd.core.detectors.k_declines import KDeclines
+from evalstopd.core.detectors.loss_plateau import LossPlateau
 from evalstopd.core.detectors.never import Never
+from evalstopd.core.detectors.patience import Patience
 from evalstopd.core.detectors.verdict import Detector
 from evalstopd.core.model import Mode
 from evalstopd.core.spec import Spec, parse_spec
 
-DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType({"k-declines": KDeclines, "never": Never})
+DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
+    {
+        "elapsed-fraction": ElapsedFraction,
+        "k-declines": KDeclines,
+        "loss-plateau": LossPlateau,
+        "never": Never,
+        "patience": Patience,
+    }
+)
 
 
 def detector(spec: str | Spec, mode: Mode = Mode.MAX) -> Detector:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from evalstopd.core.model import JobView
+from evalstopd.core.policies.ranking import STEADY, Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,7 @@ class Fifo:
     """Rank jobs by submit time; never preempt (the paper's base FIFO)."""
 
     preemptive: bool = False
+    sees_evals: bool = False
 
     @property
     def spec(self) -> str:
@@ -20,3 +22,8 @@ class Fifo:
         """Return the job's submit time."""
         del now_s
         return (job.submitted_s,)
+
+    def trend(self, job: JobView) -> Trend:
+        """Return that the key never moves."""
+        del job
+        return STEADY

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from evalstopd.core.model import JobView
@@ -12,6 +13,23 @@ class Allocation:
     """GPUs given to each job, by job id; a job that is not named gets none."""
 
     gpus: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How a running job's key moves: its last number by `drift_per_s`, for `holds_s` more seconds of running.
+
+    With it a scheduler keeps its jobs sorted and asks again only where something changed, instead of asking
+    for every job at every event.
+    """
+
+    drift_per_s: float = 0.0
+    holds_s: float = inf
+
+
+STEADY = Trend()
+# Attained time is a sum of differences: it may end this many seconds short of a moment that it has reached.
+ROUNDING_S = 1e-6
 
 
 class Policy(Protocol):
@@ -25,8 +43,18 @@ class Policy(Protocol):
     def preemptive(self) -> bool:
         """Tell whether running jobs are ranked too and may have to yield."""
 
+    @property
+    def sees_evals(self) -> bool:
+        """Tell whether a job's key can change when an eval arrives."""
+
     def key(self, job: JobView, now_s: float) -> tuple[float, ...]:
-        """Return the job's place; equal keys are broken by submit time, then by id."""
+        """Return the job's place; equal keys are broken by submit time, then by id.
+
+        While a job waits its key stays as it is; a start or an end of waiting may change it.
+        """
+
+    def trend(self, job: JobView) -> Trend:
+        """Return how the key moves from here on while the job runs."""
 
 
 class ElasticPolicy(Protocol):

@@ -1,0 +1,43 @@
+"""LossPlateau: stop when the training loss has flattened, blind to the eval score."""
+
+from dataclasses import dataclass
+
+from evalstopd.core.detectors.verdict import KEEP_GOING, Stop, Verdict
+from evalstopd.core.model import Eval, JobView
+
+_State = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossPlateau:
+    """Stop when the training loss fell by less than `min_gain` over the last `window` evals.
+
+    The paper's competitor; `min_gain`, in units of the loss, is fitted to its recall. An eval without a
+    loss neither counts nor resets.
+    """
+
+    window: int = 2
+    min_gain: float = 0.0105
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ValueError(f"loss-plateau: window must be at least 1, not {self.window}")
+
+    @property
+    def spec(self) -> str:
+        """Return the rule as text."""
+        return f"loss-plateau:window={self.window},min_gain={self.min_gain:g}"
+
+    def start(self, job: JobView) -> _State:
+        """Return the losses seen before the first eval: none."""
+        del job
+        return ()
+
+    def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
+        """Take one eval: the losses of the last `window` + 1 evals and the verdict after it."""
+        if point.loss is None:
+            return state, KEEP_GOING
+        state = (*state, point.loss)[-self.window - 1 :]
+        if len(state) <= self.window or state[0] - state[-1] >= self.min_gain:
+            return state, KEEP_GOING
+        return state, Stop(f"the training loss fell by less than {self.min_gain:g} over {self.window} evals")

@@ -1,0 +1,29 @@
+"""Hand out GPUs one by one to whoever gains most from the next one."""
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heapreplace
+
+Gain = Callable[[int], float]
+
+
+def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
+    """Return the GPUs of each job; `gains[i](n)` is what job i gets from n GPUs, with falling increments.
+
+    Equal increments go to the job that is named first; nobody gets a GPU that adds nothing.
+    """
+    given = [0] * len(gains)
+    heap = [(-_increment(gain, 0), place) for place, gain in enumerate(gains)]
+    heapify(heap)
+    while gpus > 0 and heap:
+        lost, place = heap[0]
+        if lost >= 0:
+            heappop(heap)
+            continue
+        given[place] += 1
+        gpus -= 1
+        heapreplace(heap, (-_increment(gains[place], given[place]), place))
+    return given
+
+
+def _increment(gain: Gain, held: int) -> float:
+    return gain(held + 1) - (gain(held) if held else 0.0)

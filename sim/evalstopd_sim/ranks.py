@@ -1,0 +1,99 @@
+"""Jobs kept in rank order, so that an event costs what it changes and not what there is."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+
+from evalstopd_sim.simjob import Entry, SimJob
+
+
+class Waiting:
+    """The jobs that wait, by the number of GPUs they ask for: within one size only the first can matter."""
+
+    __slots__ = ("_sizes",)
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, list[Entry]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._sizes)
+
+    def add(self, job: SimJob) -> None:
+        """Put a job in its place."""
+        held = self._sizes.get(job.gpus)
+        if held is None:
+            self._sizes[job.gpus] = [job.entry]
+        else:
+            insort(held, job.entry)
+
+    def remove(self, job: SimJob) -> None:
+        """Take a job out."""
+        held = self._sizes[job.gpus]
+        del held[bisect_left(held, job.entry)]
+        if not held:
+            del self._sizes[job.gpus]
+
+    def heads(self, after: Entry | None) -> Iterator[Entry]:
+        """Yield the best-ranked job of each size that ranks after `after`."""
+        for held in self._sizes.values():
+            place = 0 if after is None else bisect_right(held, after)
+            if place < len(held):
+                yield held[place]
+
+    def entries(self) -> list[Entry]:
+        """Return all of them in rank order."""
+        return sorted(entry for held in self._sizes.values() for entry in held)
+
+
+class Running:
+    """The jobs that run, one sorted list for each drift: jobs whose keys move alike keep their order.
+
+    A list holds each key as it would have been at time 0, so nothing has to be moved as time goes by.
+    """
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: dict[float, list[Entry]] = {}
+
+    def add(self, job: SimJob, since_s: float) -> None:
+        """Put a job in its place; its key moves along its trend from `since_s` on."""
+        drift = job.trend.drift_per_s
+        job.entry = _moved(job.entry, -drift * since_s)
+        insort(self._lines.setdefault(drift, []), job.entry)
+
+    def remove(self, job: SimJob) -> None:
+        """Take a job out."""
+        held = self._lines[job.trend.drift_per_s]
+        del held[bisect_left(held, job.entry)]
+
+    def key(self, job: SimJob, now_s: float) -> tuple[float, ...]:
+        """Return the key that a job has now."""
+        return _moved(job.entry, job.trend.drift_per_s * now_s)[0]
+
+    def worst_first(self, now_s: float) -> Iterator[Entry]:
+        """Yield the running jobs with the keys they have now, the lowest in rank first."""
+        lines = [(drift * now_s, held) for drift, held in self._lines.items() if held]
+        if len(lines) == 1:
+            shift, held = lines[0]
+            return (_moved(entry, shift) for entry in reversed(held))
+        return _merged(lines)
+
+
+def _merged(lines: list[tuple[float, list[Entry]]]) -> Iterator[Entry]:
+    places = [len(held) - 1 for _, held in lines]
+    fronts = [(_moved(held[-1], shift), line) for line, (shift, held) in enumerate(lines)]
+    while fronts:
+        worst, line = max(fronts)
+        yield worst
+        fronts.remove((worst, line))
+        places[line] -= 1
+        if places[line] >= 0:
+            shift, held = lines[line]
+            fronts.append((_moved(held[places[line]], shift), line))
+
+
+def _moved(entry: Entry, shift: float) -> Entry:
+    if not shift:
+        return entry
+    key, submit_s, job_id, job = entry
+    return ((*key[:-1], key[-1] + shift), submit_s, job_id, job)

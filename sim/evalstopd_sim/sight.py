@@ -1,0 +1,49 @@
+"""What may be seen of a job: the one passage from the hidden truth to views and evals (the information frontier)."""
+
+from collections.abc import Iterator
+from math import exp
+
+from evalstopd.core.detectors import Detector, Stop
+from evalstopd.core.model import Eval, JobView
+from evalstopd_sim.truth import TrueJob
+
+
+def first_view(job: TrueJob) -> JobView:
+    """Return what a scheduler sees of a job at its submission."""
+    return JobView(job.job_id, job.submit_s, job.gpus, job.kind, job.estimate_s)
+
+
+def loss_at(job: TrueJob, work_s: float) -> float:
+    """Return the training loss that the job logs after this much work; 1 at its start."""
+    return exp(-job.loss_rate * work_s / job.duration_s)
+
+
+def evals(job: TrueJob) -> Iterator[Eval]:
+    """Yield the job's evals in step order, each as it will be seen when the job gets there."""
+    rate = -job.loss_rate / job.duration_s
+    stderr = job.stderr
+    for place, (mark, score) in enumerate(zip(job.marks, job.scores, strict=True)):
+        yield Eval(place + 1, score, stderr, 0, "", 0.0, mark, exp(rate * mark))
+
+
+def loss_drop_per_s(job: TrueJob, seen: int) -> float | None:
+    """Return the loss reduction per second of work between the last two observations; None before the first eval."""
+    if seen == 0:
+        return None
+    before_s = job.marks[seen - 2] if seen > 1 else 0.0
+    last_s = job.marks[seen - 1]
+    return (loss_at(job, before_s) - loss_at(job, last_s)) / (last_s - before_s)
+
+
+def first_stop(detector: Detector, job: TrueJob, view: JobView) -> tuple[int, Stop] | None:
+    """Return the place of the first eval after which the rule says stop, and its verdict; None if it never does.
+
+    A fold over the evals in order: what it answers at an eval depends on that eval and those before it only,
+    so looking ahead tells nothing that the rule would not have said there.
+    """
+    state = detector.start(view)
+    for place, point in enumerate(evals(job)):
+        state, verdict = detector.step(state, point)
+        if isinstance(verdict, Stop):
+            return place, verdict
+    return None

@@ -1,0 +1,28 @@
+"""Small worlds for the simulator's tests."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from evalstopd.core.policies import Policy, policy
+from evalstopd_sim.drive import Scheduler, drive
+from evalstopd_sim.journal import Decision
+from evalstopd_sim.options import ClusterOptions
+from evalstopd_sim.rule import NO_RULE, Rule
+from evalstopd_sim.truth import TrueJob
+
+
+def job(name: str, submit_s: float = 0.0, gpus: int = 1, duration_s: float = 100.0, **more: object) -> TrueJob:
+    made = TrueJob(name, "rlhf", submit_s, gpus, duration_s, duration_s)
+    return replace(made, **more)
+
+
+def decisions(
+    jobs: Iterable[TrueJob],
+    base: Policy | str = "fifo",
+    rule: Rule = NO_RULE,
+    options: ClusterOptions | None = None,
+) -> list[Decision]:
+    journal: list[Decision] = []
+    made = policy(base) if isinstance(base, str) else base
+    drive(jobs, Scheduler(made, rule, journal), options or ClusterOptions(8, preemption_overhead_s=0.0))
+    return journal
