@@ -12,7 +12,7 @@ from evalstopd_sim.events import Arrival, Eligible, EvalSeen, Goal, Order, PutLa
 from evalstopd_sim.journal import Decision
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.ranks import Running, Waiting
-from evalstopd_sim.rule import NO_RULE, Act, Rule
+from evalstopd_sim.rule import NO_RULE, Rule, plan_end
 from evalstopd_sim.sight import first_view, loss_drop_per_s
 from evalstopd_sim.simjob import End, SimJob
 from evalstopd_sim.space import space
@@ -115,7 +115,7 @@ class _Drive:
         self._waiting.remove(job)
         self._space.take(job)
         if not job.started:
-            self._plan(job)
+            plan_end(job, self._rule)
         overhead_s = self._options.preemption_overhead_s if job.preemptions else 0.0
         job.running, job.started, job.held_from_s, job.begun_s = True, True, now_s, now_s + overhead_s
         job.life += 1
@@ -129,21 +129,6 @@ class _Drive:
             self._await_eval(job)
         if job.last_from_s < inf and not job.is_last:
             self._timeline.at(job.begun_s + job.last_from_s - job.done_s, Order.EVAL, PutLast(job, job.life))
-
-    def _plan(self, job: SimJob) -> None:
-        """Look up how the job will end, once: by its whole work, its owner's cancel or the rule."""
-        truth = job.truth
-        job.goal_s, job.end = truth.duration_s, End.FINISHED
-        if truth.cancel_s < job.goal_s:
-            job.goal_s, job.end = truth.cancel_s, End.CANCELLED
-        trigger = self._rule.trigger(truth, job.view)
-        if trigger is None or trigger.work_s > job.goal_s:
-            return
-        job.trigger = trigger
-        if self._rule.act is Act.STOP:
-            job.goal_s, job.end = trigger.work_s, End.STOPPED
-        else:
-            job.last_from_s = trigger.work_s
 
     def _follow(self, job: SimJob) -> None:
         """Rank a running job along its trend; while it pays for its resumption its key stands still."""

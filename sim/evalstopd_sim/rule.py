@@ -7,7 +7,7 @@ from typing import Protocol
 from evalstopd.core.detectors import Detector, Never
 from evalstopd.core.model import JobView
 from evalstopd_sim.sight import first_stop
-from evalstopd_sim.simjob import Trigger
+from evalstopd_sim.simjob import End, SimJob, Trigger
 from evalstopd_sim.truth import RLHF, TrueJob
 
 
@@ -57,3 +57,19 @@ class Wrapper:
 
 
 NO_RULE = Wrapper(Never())
+
+
+def plan_end(job: SimJob, rule: Rule) -> None:
+    """Look up how a job will end, once: by its whole work, its owner's cancel or the rule."""
+    truth = job.truth
+    job.goal_s, job.end = truth.duration_s, End.FINISHED
+    if truth.cancel_s < job.goal_s:
+        job.goal_s, job.end = truth.cancel_s, End.CANCELLED
+    trigger = rule.trigger(truth, job.view)
+    if trigger is None or trigger.work_s > job.goal_s:
+        return
+    job.trigger = trigger
+    if rule.act is Act.STOP:
+        job.goal_s, job.end = trigger.work_s, End.STOPPED
+    else:
+        job.last_from_s = trigger.work_s

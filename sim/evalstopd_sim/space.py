@@ -52,7 +52,8 @@ class Slots:
 class Nodes:
     """GPUs on nodes of one size: a job sits on the fullest node it fits on.
 
-    A larger job takes whole nodes and a rest. Running jobs do not move. Placement is no sum, so each settling walks over all jobs in rank order.
+    A larger job takes whole nodes and a rest. Running jobs do not move. Placement is no sum, so
+    each settling walks over all jobs in rank order.
     """
 
     __slots__ = ("_chosen", "_free", "_head", "_size")

@@ -32,7 +32,7 @@ def test_no_more_gpus_are_given_than_there_are(spec: str, jobs: list[JobView], g
 def test_goodput_gives_equal_jobs_equal_shares() -> None:
     jobs = [JobView(name, 0.0, 1, estimate_s=100.0) for name in "abcd"]
 
-    assert {"a": 2, "b": 2, "c": 2, "d": 2} == dict(elastic("goodput").allocate(jobs, 8, 0.0).gpus)
+    assert dict(elastic("goodput").allocate(jobs, 8, 0.0).gpus) == {"a": 2, "b": 2, "c": 2, "d": 2}
 
 
 def test_goodput_gives_more_to_a_job_that_has_got_further() -> None:
@@ -54,7 +54,7 @@ def test_slaq_gives_more_to_the_job_whose_loss_falls_faster() -> None:
     assert given_out["fast"] > given_out.get("slow", 0)
 
 
-def test_slaq_gives_every_new_job_a_first_gpu_before_anyone_gets_more() -> None:
+def test_slaq_gives_every_job_a_first_gpu_before_anyone_gets_more() -> None:
     jobs = [JobView(name, 0.0, 4, estimate_s=10_000.0) for name in "abc"]
 
-    assert {"a": 1, "b": 1, "c": 1} == dict(elastic("slaq").allocate(jobs, 3, 0.0).gpus)
+    assert dict(elastic("slaq").allocate(jobs, 3, 0.0).gpus) == {"a": 1, "b": 1, "c": 1}

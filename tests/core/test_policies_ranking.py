@@ -64,7 +64,7 @@ def test_srtf_counts_a_job_past_its_estimate_for_two_per_cent_of_it() -> None:
 def test_loss_aware_puts_a_job_without_a_loss_first_and_the_fastest_fall_next() -> None:
     jobs = [JobView(name, 0.0, 1, loss_drop_per_s=drop) for name, drop in [("a", 0.1), ("b", None), ("c", 0.3)]]
 
-    assert ["b", "c", "a"] == [job.job_id for job in rank(policy("loss-aware"), jobs, 0.0)]
+    assert [job.job_id for job in rank(policy("loss-aware"), jobs, 0.0)] == ["b", "c", "a"]
 
 
 def test_las_ranks_by_gpu_seconds_in_queues_and_by_submission_within_one() -> None:
@@ -75,7 +75,7 @@ def test_las_ranks_by_gpu_seconds_in_queues_and_by_submission_within_one() -> No
         JobView("middle", 2.0, 4, attained_s=1000.0),
     ]
 
-    assert ["old-small", "new", "middle", "big"] == [job.job_id for job in rank(policy("las"), jobs, 0.0)]
+    assert [job.job_id for job in rank(policy("las"), jobs, 0.0)] == ["old-small", "new", "middle", "big"]
 
 
 @pytest.mark.parametrize(

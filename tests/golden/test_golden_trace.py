@@ -1,12 +1,12 @@
 """Values that independent simulators agree on, on one trace of 1,000 jobs and 64 GPUs."""
 
 import pytest
-
-from evalstopd.core.policies import policy
 from evalstopd_sim.drive import Scheduler, drive
 from evalstopd_sim.options import ClusterOptions, HeadOfLine
 from evalstopd_sim.tally import Tally
 from evalstopd_sim.traces import golden_jobs
+
+from evalstopd.core.policies import policy
 
 
 def run(spec: str, head: HeadOfLine, **options: float) -> Tally:
@@ -37,7 +37,7 @@ def test_policies_without_preemption_agree_with_the_published_simulators(
 def test_srtf_agrees_to_the_last_digit_and_preempts_as_often(spec: str) -> None:
     tally = run(spec, HeadOfLine.SKIP)
 
-    assert (2976.0, 386) == (mean_jct_s(tally), tally.preemptions)
+    assert (mean_jct_s(tally), tally.preemptions) == (2976.0, 386)
 
 
 def test_las_agrees_with_the_public_tiresias_simulator() -> None:

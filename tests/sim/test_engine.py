@@ -4,9 +4,9 @@ from math import inf, nan
 from typing import NamedTuple
 
 import pytest
+from evalstopd_sim.engine import Timeline, UnknownEvent, run
 
 from evalstopd.errors import Fatal
-from evalstopd_sim.engine import Timeline, UnknownEvent, run
 
 
 class Ping(NamedTuple):
@@ -18,7 +18,7 @@ def test_events_come_by_time_then_priority_then_in_the_order_asked_for() -> None
     for time_s, priority, name in [(2.0, 0, "d"), (1.0, 1, "b"), (1.0, 1, "c"), (1.0, 0, "a")]:
         timeline.at(time_s, priority, Ping(name))
 
-    assert "abcd" == "".join(timeline.take().name for _ in range(4))
+    assert "".join(timeline.take().name for _ in range(4)) == "abcd"
     assert timeline.now_s == 2.0
     assert timeline.peek() == inf
 

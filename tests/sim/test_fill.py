@@ -2,16 +2,16 @@
 
 from math import inf
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from evalstopd.core.model import JobView
-from evalstopd.core.policies import Trend
 from evalstopd_sim.fill import fill
 from evalstopd_sim.options import HeadOfLine
 from evalstopd_sim.ranks import Running, Waiting
 from evalstopd_sim.simjob import SimJob
 from evalstopd_sim.truth import TrueJob
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.model import JobView
+from evalstopd.core.policies import Trend
 
 GPUS = 16
 NOW_S = 50.0

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from evalstopd.core.policies import Policy, policy
 from evalstopd_sim.drive import Scheduler, drive
 from evalstopd_sim.journal import Decision
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.rule import NO_RULE, Rule
 from evalstopd_sim.truth import TrueJob
+
+from evalstopd.core.policies import Policy, policy
 
 
 def job(name: str, submit_s: float = 0.0, gpus: int = 1, duration_s: float = 100.0, **more: object) -> TrueJob:

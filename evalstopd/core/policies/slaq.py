@@ -13,8 +13,8 @@ from evalstopd.core.policies.ranking import Allocation
 class Slaq:
     """Give each GPU to the job whose training loss it lowers most in the next round.
 
-    Source: SLAQ (SoCC 2017); the loss is fitted by b + c / t through the last two observations. A job without
-    two gets its first GPU before all others, and further ones as if its loss fell by 1 over its estimate.
+    Source: SLAQ (SoCC 2017); the loss is fitted by b + c / t through the last two observations; a job
+    without two is taken to lose 1 over its estimate. Everybody gets a first GPU before anybody gets a second.
     """
 
     round_s: float = 60.0
@@ -36,7 +36,7 @@ class Slaq:
             pace = self.round_s / max(self.round_s, total_s(job))
             return lambda n: 1.0 + pace * speed_up(n)
         c, elapsed_s = fitted
-        return lambda n: c / elapsed_s - c / (elapsed_s + self.round_s * speed_up(n))
+        return lambda n: 1.0 + c / elapsed_s - c / (elapsed_s + self.round_s * speed_up(n))
 
 
 def _fit(evals: tuple[Eval, ...]) -> tuple[float, float] | None:

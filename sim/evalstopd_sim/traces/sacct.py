@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from evalstopd.errors import Misconfigured
@@ -11,6 +11,7 @@ from evalstopd_sim.traces.row import Row, number
 
 _GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 _ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
+_DAY_ONE = datetime(1970, 1, 1, tzinfo=UTC)
 _UNFINISHED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING")
 _NEEDED = ("JobID", "Submit", "Elapsed", "State", "AllocTRES")
 
@@ -37,18 +38,19 @@ def _row(where: str, header: list[str], cells: list[str]) -> Row | str:
         return "job step"
     found = _GPUS.search(cell["AllocTRES"])
     duration_s = _elapsed_s(cell, where)
-    reason = _useless(cell["State"], found is not None, duration_s)
-    if reason or found is None:
+    gpus = int(found[1]) if found else 0
+    reason = _useless(cell["State"], gpus, duration_s)
+    if reason:
         return reason
     limit = cell.get("TimelimitRaw", "")
     estimate_s = int(limit) * 60.0 if limit.isdecimal() else None
-    return Row(where, cell["JobID"], _moment_s(cell["Submit"], where), int(found[1]), duration_s, estimate_s)
+    return Row(where, cell["JobID"], _moment_s(cell["Submit"], where), gpus, duration_s, estimate_s)
 
 
-def _useless(state: str, has_gpus: bool, duration_s: float) -> str:
+def _useless(state: str, gpus: int, duration_s: float) -> str:
     if state.startswith(_UNFINISHED):
         return "not ended when the trace was taken"
-    if not has_gpus:
+    if gpus == 0:
         return "no GPU"
     return "" if duration_s else "no running time"
 
@@ -64,9 +66,9 @@ def _elapsed_s(cell: Mapping[str, str], where: str) -> float:
 
 
 def _moment_s(text: str, where: str) -> float:
-    """Return seconds on a calendar without time zones: only differences are used."""
+    """Return seconds on a calendar; sacct tells local times, of which only differences are used."""
     try:
-        return (datetime.fromisoformat(text).replace(tzinfo=None) - datetime.min).total_seconds()
+        return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _DAY_ONE).total_seconds()
     except ValueError:
         raise Misconfigured(f"{where}: Submit is not a date and time: {text[:40]!a}") from None
 
@@ -78,8 +80,8 @@ def read_sacct_json(name: str, lines: list[str]) -> Iterator[Row | str]:
     except (ValueError, KeyError, TypeError) as error:
         place = f"{name}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else f"{name}:1"
         raise Misconfigured(f"{place}: not the output of sacct --json") from None
-    for place, record in enumerate(records):
-        where = f"{name}:jobs[{place}]"
+    for index, record in enumerate(records):
+        where = f"{name}:jobs[{index}]"
         try:
             yield _json_row(where, record)
         except (KeyError, TypeError, IndexError, AttributeError):
@@ -90,7 +92,7 @@ def _json_row(where: str, record: Any) -> Row | str:
     allocated = record["tres"]["allocated"]
     gpus = sum(int(each["count"]) for each in allocated if each["type"] == "gres" and each["name"] == "gpu")
     duration_s = number(str(record["time"]["elapsed"]), "elapsed", where)
-    reason = _useless(record["state"]["current"][0], gpus > 0, duration_s)
+    reason = _useless(record["state"]["current"][0], gpus, duration_s)
     if reason:
         return reason
     limit = record["time"].get("limit") or {}

@@ -1,4 +1,4 @@
-"""Traces as CSV with a header: job_id, submit (or submit_s), gpus, duration (or duration_s); other columns are ignored."""
+"""Traces as CSV with a header: job_id, submit or submit_s, gpus, duration or duration_s; others are ignored."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from evalstopd_sim.traces.row import Row, number
 
 
 def read_csv(name: str, lines: list[str]) -> Iterator[Row | str]:
-    """Yield the rows of a CSV trace. A share of a GPU counts as a whole one; jobs without GPUs or length are left out."""
+    """Yield the rows of a CSV trace. A share of a GPU counts as a whole one; jobs without GPUs or length are out."""
     reader = csv.reader(lines)
     header = next(reader, [])
     places = {_plain(title): place for place, title in enumerate(header)}

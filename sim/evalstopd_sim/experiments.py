@@ -1,0 +1,147 @@
+"""Every experiment of the paper, and those it should have had, as data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.detectors import DETECTORS
+from evalstopd_sim.arms import Arm, Setting
+from evalstopd_sim.deal import read_curves
+from evalstopd_sim.options import ClusterOptions
+from evalstopd_sim.presets import PRESETS, Noise, Preset
+
+PAPER = PRESETS["paper"]
+K2 = "k-declines:k=2"
+SRTF = "srtf-est"
+JOBS = 500
+# An elastic policy costs some twenty times a ranking one: it gets a part of the seeds, and the tables say how many.
+_ELASTIC_PART = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of an experiment: a setting with its arms, on one in `part` of the seeds (at least two)."""
+
+    at: str
+    setting: Setting
+    arms: tuple[Arm, ...]
+    part: int = 1
+
+    def seeds(self, count: int) -> range:
+        """Return the seeds of this point out of `count`."""
+        return range(min(count, max(2, count // self.part)))
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A name, what it asks, what its points vary, the scores to draw, and the points."""
+
+    name: str
+    title: str
+    axis: str
+    drawn: tuple[str, ...]
+    points: tuple[Point, ...]
+
+
+def _world(preset: Preset = PAPER) -> Setting:
+    return Setting(preset, JOBS, ClusterOptions())
+
+
+def _with(base: str, *rules: str) -> tuple[Arm, ...]:
+    return (Arm(base), *(Arm(base, rule) for rule in rules))
+
+
+def _known(*rules: str) -> tuple[str, ...]:
+    """Return those of these rules that this installation has."""
+    return tuple(rule for rule in rules if rule.partition(":")[0] in DETECTORS)
+
+
+def _main() -> Experiment:
+    rules = (
+        K2,
+        "stop-at-oracle",
+        "elapsed-fraction",
+        "loss-plateau",
+        "patience",
+        f"put-last+{K2}",
+        *_known("drop-test"),
+        "peak-oracle",
+    )
+    points = (Point("paper", _world(), _with(SRTF, *rules)),)
+    return Experiment("main", "EvalStop and its competitors over SRTF-Est", "", ("jct_mean_s", "w3_gpu_h"), points)
+
+
+def _composability() -> Experiment:
+    ranked = [Point(base, _world(), _with(base, K2)) for base in ("fifo", "sjf-est", SRTF, "loss-aware", "las")]
+    stretched = [Point(base, _world(), _with(base, K2), _ELASTIC_PART) for base in ("goodput", "slaq")]
+    return Experiment(
+        "composability", "EvalStop round every base", "base", ("jct_mean_s", "w3_gpu_h"), (*ranked, *stretched)
+    )
+
+
+def _noise() -> Experiment:
+    rules = (K2, *_known("drop-test"))
+    points = tuple(
+        Point(f"{sigma:g}", _world(replace(PAPER, noise=Noise((sigma,)))), _with(SRTF, *rules))
+        for sigma in (0.01, 0.025, 0.05, 0.08, 0.12)
+    )
+    return Experiment("noise", "Noise of the evals", "sigma", ("precision", "recall", "fpr_healthy_rlhf"), points)
+
+
+def _base_rate() -> Experiment:
+    points = tuple(
+        Point(f"{share:g}", _world(replace(PAPER, hacking=share)), _with(SRTF, K2)) for share in (0.2, 0.4, 0.6, 0.8)
+    )
+    return Experiment("base-rate", "Share of RLHF jobs that hack", "share", ("precision", "recall", "fpr"), points)
+
+
+def _threshold() -> Experiment:
+    points = tuple(Point(f"{k}", _world(), _with(SRTF, f"k-declines:k={k}")) for k in range(1, 6))
+    return Experiment("threshold", "Declines that stop a job", "k", ("precision", "recall", "f1"), points)
+
+
+def _load() -> Experiment:
+    points = tuple(
+        Point(f"{rho:g}", _world(replace(PAPER, load=rho)), _with(SRTF, K2)) for rho in (0.5, 0.7, 0.87, 0.95)
+    )
+    return Experiment("load", "Offered load", "rho", ("jct_mean_s", "w3_gpu_h"), points)
+
+
+def _evals_per_job() -> Experiment:
+    rules = (K2, *_known("drop-test"))
+    counts = [Point(f"{n}", _world(replace(PAPER, evals=(n,))), _with(SRTF, *rules)) for n in (6, 8, 10, 20, 50)]
+    walls = [
+        Point(f"every {every_s / 60:g} min", _world(replace(PAPER, every_s=float(every_s))), _with(SRTF, *rules))
+        for every_s in (5400, 2700)
+    ]
+    return Experiment(
+        "evals-per-job", "Evals a job", "evals", ("fpr_healthy_rlhf", "precision", "recall"), (*counts, *walls)
+    )
+
+
+def _gao() -> Experiment:
+    rules = (K2, *_known("drop-test"))
+    points = tuple(
+        Point(f"{sigma:g}", _world(replace(PRESETS["gao"], noise=Noise((sigma,)))), _with(SRTF, *rules))
+        for sigma in (0.001, 0.005, 0.01, 0.025)
+    )
+    return Experiment("gao", "Shallow declines (Gao et al. 2023)", "sigma", ("precision", "recall"), points)
+
+
+def _real() -> Experiment:
+    rules = (K2, "k-declines:k=3", "patience", *_known("blocks", "drop-test"))
+    real = PRESETS["real"]
+    drawn = [Point(f"{n} evals", _world(replace(real, evals=(n,))), _with(SRTF, *rules)) for n in real.evals]
+    dealt = Point("real curves", replace(_world(), curves=read_curves("curves")), _with(SRTF, *rules))
+    return Experiment("real", "Evals as they are measured", "evals", ("fpr_healthy_rlhf", "recall"), (*drawn, dealt))
+
+
+_MAKERS = (_main, _composability, _noise, _base_rate, _threshold, _load, _evals_per_job, _gao, _real)
+
+
+def experiments(names: Sequence[str] = ("all",)) -> tuple[Experiment, ...]:
+    """Return the experiments of these names, in the report's order. Raises ValueError for an unknown one."""
+    known = {experiment.name: experiment for experiment in (make() for make in _MAKERS)}
+    for name in names:
+        if name not in known and name != "all":
+            raise ValueError(f"unknown experiment {name!a}; known: {', '.join([*known, 'all'])}")
+    return tuple(each for name, each in known.items() if name in names or "all" in names)
