@@ -16,8 +16,9 @@ def total_s(job: JobView) -> float:
 
 def remaining_s(job: JobView, floor_share: float = FLOOR_SHARE) -> float:
     """Return the estimated remaining seconds: max(estimate - attained, floor_share x estimate)."""
-    total = total_s(job)
-    return max(total - job.attained_s, floor_share * total)
+    total = inf if job.estimate_s is None else job.estimate_s
+    left, floor = total - job.attained_s, floor_share * total
+    return max(left, floor)
 
 
 def share_done(job: JobView) -> float:

@@ -65,7 +65,7 @@ def redeal(jobs: Iterator[TrueJob], curves: Curves, seed: int) -> Iterator[TrueJ
 def _wear(job: TrueJob, curve: RealCurve) -> TrueJob:
     n = len(curve.scores)
     smooth = _smooth(curve.scores)
-    marks = tuple([job.duration_s * i / n for i in range(1, n + 1)])
+    marks = tuple([job.duration_s * (i / n) for i in range(1, n + 1)])
     peak_s = marks[smooth.index(max(smooth))] if job.hacking else inf
     return replace(job, marks=marks, scores=curve.scores, levels=smooth, stderr=None, peak_s=peak_s)
 

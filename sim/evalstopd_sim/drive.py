@@ -13,7 +13,7 @@ from evalstopd_sim.journal import Decision
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.ranks import Running, Waiting
 from evalstopd_sim.rule import NO_RULE, Rule, plan_end
-from evalstopd_sim.sight import first_view, loss_drop_per_s
+from evalstopd_sim.sight import first_view, later_view, loss_drop_per_s
 from evalstopd_sim.simjob import End, SimJob
 from evalstopd_sim.space import space
 from evalstopd_sim.tally import Tally, usage
@@ -119,10 +119,11 @@ class _Drive:
         overhead_s = self._options.preemption_overhead_s if job.preemptions else 0.0
         job.running, job.started, job.held_from_s, job.begun_s = True, True, now_s, now_s + overhead_s
         job.life += 1
-        self._note("start", job)
+        if self._journal is not None:
+            self._note("start", job)
         self._timeline.at(job.begun_s + job.goal_s - job.done_s, Order.GOAL, Goal(job, job.life))
         if self._ranked:
-            job.view = replace(job.view, running=True)
+            job.view = later_view(job.view, job.done_s, running=True)
             self._rank(job)
             self._follow(job)
         if self._watches_evals:
@@ -161,7 +162,7 @@ class _Drive:
         self._leave(job, now_s)
         job.preemptions += 1
         self._note("yield", job)
-        job.view = replace(job.view, attained_s=job.done_s, running=False)
+        job.view = later_view(job.view, job.done_s, running=False)
         if self._options.requeue_delay_s:
             self._timeline.at(now_s + self._options.requeue_delay_s, Order.ELIGIBLE, Eligible(job))
         else:
@@ -201,6 +202,9 @@ class _Drive:
         job = event.job
         if event.life != job.life:
             return
+        if not self._waiting:
+            self._look_again(job)
+            return
         expected = self._running.key(job, self._timeline.now_s)
         self._look_again(job)
         key = self._running.key(job, self._timeline.now_s)
@@ -208,13 +212,15 @@ class _Drive:
 
     def _look_again(self, job: SimJob, **seen: Any) -> None:
         """Rank a running job anew, by what is seen of it now."""
-        job.view = replace(job.view, attained_s=job.work_s(self._timeline.now_s), running=True, **seen)
+        view = replace(job.view, **seen) if seen else job.view
+        job.view = later_view(view, job.work_s(self._timeline.now_s), running=True)
         if self._ranked:
             self._running.remove(job)
             self._rank(job)
             self._follow(job)
 
     def _note(self, verb: str, job: SimJob) -> None:
+        """Write a decision down, where somebody wants to know."""
         if self._journal is not None:
             self._journal.append(Decision(self._timeline.now_s, verb, job.view.job_id))
 

@@ -14,7 +14,7 @@ from evalstopd_sim.engine import Timeline, run
 from evalstopd_sim.events import Arrival, EvalSeen, Goal, Order, Round
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.rule import Act, Rule, plan_end
-from evalstopd_sim.sight import first_view, loss_at
+from evalstopd_sim.sight import first_view, later_view, loss_at
 from evalstopd_sim.simjob import SimJob
 from evalstopd_sim.tally import Tally, Usage
 from evalstopd_sim.truth import TrueJob
@@ -106,7 +106,7 @@ class _Elastic:
         now_s = self._timeline.now_s
         for job in self._here.values():
             job.advance(now_s)
-        views = [replace(job.view, attained_s=job.ran_s, running=job.given > 0) for job in self._here.values()]
+        views = [later_view(job.view, job.ran_s, running=job.given > 0) for job in self._here.values()]
         gpus = self._policy.allocate(views, self._options.gpus, now_s).gpus
         for job_id, job in self._here.items():
             self._give(job, gpus.get(job_id, 0))

@@ -49,8 +49,8 @@ def run(
 
     Raises UnknownEvent for an event without a handler.
     """
-    peek, take, find = timeline.peek, timeline.take, handlers.get
-    next_s = peek()
+    find, take = handlers.get, timeline.take
+    next_s = timeline.peek()
     while next_s <= until_s and next_s < inf:
         instant = next_s
         while next_s == instant:
@@ -59,6 +59,6 @@ def run(
             if handler is None:
                 raise UnknownEvent(f"no handler for the event {type(event).__name__}")
             handler(event)
-            next_s = peek()
+            next_s = timeline.peek()
         settle()
-        next_s = peek()
+        next_s = timeline.peek()

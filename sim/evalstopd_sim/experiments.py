@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.detectors import DETECTORS
 from evalstopd_sim.arms import Arm, Setting
+from evalstopd_sim.curves import Fate, gao_level
 from evalstopd_sim.deal import read_curves
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.presets import PRESETS, Noise, Preset
@@ -121,10 +122,23 @@ def _evals_per_job() -> Experiment:
 def _gao() -> Experiment:
     rules = (K2, *_known("drop-test"))
     points = tuple(
-        Point(f"{sigma:g}", _world(replace(PRESETS["gao"], noise=Noise((sigma,)))), _with(SRTF, *rules))
-        for sigma in (0.001, 0.005, 0.01, 0.025)
+        Point(
+            f"{sigma:g} ({_mean_fall() / sigma:.0f})",
+            _world(replace(PRESETS["gao"], noise=Noise((sigma,)))),
+            _with(SRTF, *rules),
+        )
+        for sigma in (0.001, 0.005, 0.01, 0.025, 0.05)
     )
-    return Experiment("gao", "Shallow declines (Gao et al. 2023)", "sigma", ("precision", "recall"), points)
+    return Experiment(
+        "gao", "Shallow declines (Gao et al. 2023)", "sigma (mean fall / sigma)", ("precision", "recall"), points
+    )
+
+
+def _mean_fall() -> float:
+    """Return how far a hacking run of preset `gao` falls from its peak to its end, averaged over its peaks."""
+    low, high = PRESETS["gao"].peak
+    peaks = [low + (high - low) * (i + 0.5) / 100 for i in range(100)]
+    return sum(gao_level(peak, Fate(peak, 0.0)) - gao_level(1.0, Fate(peak, 0.0)) for peak in peaks) / len(peaks)
 
 
 def _real() -> Experiment:

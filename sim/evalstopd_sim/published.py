@@ -129,6 +129,6 @@ CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     ),
     "load": _not_published("JCT", "jct_mean_s", "0.5", "0.7", "0.87", "0.95", change=True),
     "evals-per-job": _not_published("FPR of healthy RLHF jobs", "fpr_healthy_rlhf", "6", "8", "10", "20", "50"),
-    "gao": _not_published("recall", "recall", "0.001", "0.005", "0.01", "0.025"),
+    "gao": (),
     "real": _not_published("FPR of healthy RLHF jobs", "fpr_healthy_rlhf", "10 evals", "100 evals", "real curves"),
 }

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
+from heapq import merge
 
 from evalstopd_sim.simjob import Entry, SimJob
 
@@ -58,8 +59,13 @@ class Running:
     def add(self, job: SimJob, since_s: float) -> None:
         """Put a job in its place; its key moves along its trend from `since_s` on."""
         drift = job.trend.drift_per_s
-        job.entry = _moved(job.entry, -drift * since_s)
-        insort(self._lines.setdefault(drift, []), job.entry)
+        if drift:
+            job.entry = _moved(job.entry, -drift * since_s)
+        held = self._lines.get(drift)
+        if held is None:
+            self._lines[drift] = [job.entry]
+        else:
+            insort(held, job.entry)
 
     def remove(self, job: SimJob) -> None:
         """Take a job out."""
@@ -72,28 +78,21 @@ class Running:
 
     def worst_first(self, now_s: float) -> Iterator[Entry]:
         """Yield the running jobs with the keys they have now, the lowest in rank first."""
-        lines = [(drift * now_s, held) for drift, held in self._lines.items() if held]
+        lines = [_line(held, drift * now_s) for drift, held in self._lines.items() if held]
         if len(lines) == 1:
-            shift, held = lines[0]
-            return (_moved(entry, shift) for entry in reversed(held))
-        return _merged(lines)
+            return lines[0]
+        return merge(*lines, reverse=True)
 
 
-def _merged(lines: list[tuple[float, list[Entry]]]) -> Iterator[Entry]:
-    places = [len(held) - 1 for _, held in lines]
-    fronts = [(_moved(held[-1], shift), line) for line, (shift, held) in enumerate(lines)]
-    while fronts:
-        worst, line = max(fronts)
-        yield worst
-        fronts.remove((worst, line))
-        places[line] -= 1
-        if places[line] >= 0:
-            shift, held = lines[line]
-            fronts.append((_moved(held[places[line]], shift), line))
+def _line(held: list[Entry], shift: float) -> Iterator[Entry]:
+    """Yield a line from its end, its keys moved to this moment."""
+    if not shift:
+        return reversed(held)
+    return (_moved(entry, shift) for entry in reversed(held))
 
 
 def _moved(entry: Entry, shift: float) -> Entry:
-    if not shift:
-        return entry
     key, submit_s, job_id, job = entry
+    if len(key) == 1:
+        return ((key[0] + shift,), submit_s, job_id, job)
     return ((*key[:-1], key[-1] + shift), submit_s, job_id, job)

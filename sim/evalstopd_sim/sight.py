@@ -13,6 +13,23 @@ def first_view(job: TrueJob) -> JobView:
     return JobView(job.job_id, job.submit_s, job.gpus, job.kind, job.estimate_s)
 
 
+def later_view(view: JobView, attained_s: float, running: bool) -> JobView:  # noqa: FBT001 - as JobView has it
+    """Return what is seen of a job later on: `dataclasses.replace`, at a quarter of its cost."""
+    return JobView(
+        view.job_id,
+        view.submitted_s,
+        view.gpus,
+        view.kind,
+        view.estimate_s,
+        attained_s,
+        running,
+        view.loss_drop_per_s,
+        view.progress,
+        view.declines,
+        view.evals,
+    )
+
+
 def loss_at(job: TrueJob, work_s: float) -> float:
     """Return the training loss that the job logs after this much work; 1 at its start."""
     return exp(-job.loss_rate * work_s / job.duration_s)

@@ -103,7 +103,7 @@ class _Walk:
             if job.running:
                 self._keep_or_yield(job, changes)
             elif self._open:
-                self._start_or_wait(job, changes)
+                self._start_or_wait(entry, changes)
         return changes
 
     def _keep_or_yield(self, job: SimJob, changes: Changes) -> None:
@@ -113,8 +113,9 @@ class _Walk:
             _add(self._idle, job.nodes, 1)
             changes.yields.append(job)
 
-    def _start_or_wait(self, job: SimJob, changes: Changes) -> None:
-        place = _choose(self._idle, job.gpus, self._size) or _choose(self._promised, job.gpus, self._size)
+    def _start_or_wait(self, entry: Entry, changes: Changes) -> None:
+        job: SimJob = entry[3]
+        place = _choose(self._idle, job.gpus, self._size) or self._choose_from_worse(entry)
         if place is None:
             self._open = self._head is not HeadOfLine.STRICT
             return
@@ -122,6 +123,18 @@ class _Walk:
         _add(self._promised, place, -1)
         self.chosen[job.truth.job_id] = place
         changes.starts.append(job)
+
+    def _choose_from_worse(self, entry: Entry) -> tuple[tuple[int, int], ...] | None:
+        """Return the place that a job gets if worse-ranked ones yield, the worst first, until it fits."""
+        free = list(self._idle)
+        for worse in self.ranked:
+            if worse < entry:
+                return None
+            _add(free, worse[3].nodes, 1)
+            place = _choose(free, entry[3].gpus, self._size)
+            if place is not None:
+                return place
+        return None
 
 
 def _choose(free: Sequence[int], gpus: int, size: int) -> tuple[tuple[int, int], ...] | None:

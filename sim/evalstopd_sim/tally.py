@@ -66,7 +66,7 @@ class Tally:
         self.overhead += used.overhead
         if truth.hacking:
             self.past_peak += used.past_peak
-            self.post_peak += (min(truth.duration_s, truth.cancel_s) - truth.peak_s) * job.gpus
+            self.post_peak += max(0.0, min(truth.duration_s, truth.cancel_s) - truth.peak_s) * job.gpus
         if job.end is End.STOPPED:
             self.stopped[job.index] = 1
             self._stopped(job, used)

@@ -125,7 +125,7 @@ class _Dealer:
     def _marks(self, duration_s: float, count: int) -> tuple[float, ...]:
         every_s = self.preset.every_s
         if every_s is None:
-            return tuple([duration_s * i / count for i in range(1, count + 1)])
+            return tuple([duration_s * (i / count) for i in range(1, count + 1)])
         return tuple(every_s * i for i in range(1, int(duration_s / every_s) + 1))
 
     def _cancel_s(self, duration_s: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evalstopd.core.model import JobView
 
@@ -15,8 +15,7 @@ class Allocation:
     gpus: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(NamedTuple):
     """How a running job's key moves: its last number by `drift_per_s`, for `holds_s` more seconds of running.
 
     With it a scheduler keeps its jobs sorted and asks again only where something changed, instead of asking

@@ -25,6 +25,8 @@ def _row(where: str, cells: list[str], places: Mapping[str, int], width: int) ->
     if len(cells) != width:
         raise Misconfigured(f"{where}: {len(cells)} fields where the header has {width}")
     cell = {title: cells[place] for title, place in places.items()}
+    if not cell["duration"]:
+        return "no running time"
     gpus = ceil(number(cell["gpus"], "gpus", where))
     duration_s = number(cell["duration"], "duration", where)
     if gpus == 0 or duration_s == 0:

@@ -1,0 +1,203 @@
+"""The commands as a user meets them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from evalstopd_sim.commands import app
+from evalstopd_sim.traces import BUNDLED
+from typer.testing import CliRunner, Result
+
+QUICK = ["--seeds", "2", "--jobs", "60"]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def rows(*arguments: str) -> list[dict]:
+    result = call("simulate", *QUICK, "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)["rows"]
+
+
+def test_simulate_shows_base_and_rule_side_by_side_with_what_they_rest_on() -> None:
+    shown = call("simulate", "--gpus", "64", *QUICK).stdout
+
+    for words in (
+        "srtf-est  + k-declines(2)",
+        "FPR of all jobs that do not hack",
+        "FPR of healthy RLHF jobs",
+        "head of line: skip",
+        "preemption overhead 120 s",
+        "fitted by us",
+        "unfinished jobs",
+    ):
+        assert words in shown
+
+
+def test_the_json_has_the_documented_shape() -> None:
+    result = json.loads(call("simulate", *QUICK, "--json").stdout)
+
+    base, treated = result["rows"]
+    assert (base["base"], base["detector"], treated["detector"]) == ("srtf-est", "none", "k-declines(2)")
+    assert (treated["jobs"], treated["seeds"], treated["unfinished"]) == (60, 2, 0)
+    assert base["precision"] is None
+    for name in (
+        "jct_mean_s", "jct_p95_s", "preemptions", "w1_gpu_h", "w2_gpu_h", "w3_gpu_h", "w4_gpu_h",
+        "precision", "recall", "fpr", "fpr_healthy_rlhf",
+    ):  # fmt: skip
+        assert isinstance(treated[name], float | int), name
+    assert result["settings"]["preset"] == "paper"
+
+
+def test_no_rule_gives_the_base_alone() -> None:
+    assert [row["detector"] for row in rows("--detector", "none")] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        (["--k", "3"], "k-declines(3)"),
+        (["--detector", "k-declines:k=1"], "k-declines(1)"),
+        (["--detector", "patience"], "patience(3)"),
+        (["--detector", "loss-plateau"], "loss-plateau(2,0.0105)"),
+        (["--detector", "elapsed-fraction"], "elapsed-fraction(0.65)"),
+        (["--detector", "stop-at-oracle:share=0.5"], "stop-at-oracle(0.5)"),
+        (["--detector", "peak-oracle"], "peak-oracle"),
+        (["--detector", "put-last+k-declines", "--k", "2"], "put-last(k-declines(2))"),
+    ],
+)
+def test_every_rule_can_be_asked_for(arguments: list[str], label: str) -> None:
+    assert rows(*arguments)[1]["detector"] == label
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--preset", "gao"],
+        ["--preset", "real", "--evals", "10"],
+        ["--base", "las"],
+        ["--base", "goodput"],
+        ["--evals", "every:2700"],
+        ["--curves", "curves"],
+        ["--noise", "0.1", "--hacking", "0.2", "--load", "0.5"],
+        ["--user-cancels", "0.64"],
+        ["--gpus-per-node", "8"],
+        ["--trace", "philly", "--drop-larger"],
+        ["--requeue-delay-s", "60", "--preemption-overhead-s", "0"],
+    ],
+)
+def test_every_option_runs_and_changes_the_figures(arguments: list[str]) -> None:
+    assert [row["jct_mean_s"] for row in rows(*arguments)] != [row["jct_mean_s"] for row in rows()]
+
+
+def test_the_golden_trace_can_be_simulated_from_the_command_line() -> None:
+    result = call(
+        "simulate", "--trace", "golden", "--base", "fifo", "--head-of-line", "strict", "--detector", "none",
+        "--estimates", "exact", "--seeds", "1", "--json",
+    )  # fmt: skip
+
+    assert json.loads(result.stdout)["rows"][0]["jct_mean_s"] == pytest.approx(3304.0, abs=0.05)
+
+
+def test_a_horizon_leaves_jobs_unfinished_and_says_so() -> None:
+    assert rows("--until-h", "10")[0]["unfinished"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gpus", "-8"], "needs at least one GPU, not -8"),
+        (["--gpus", "4"], "preset paper has jobs of 8 GPUs"),
+        (["--preset", "nice"], "unknown preset 'nice'"),
+        (["--base", "lottery"], "unknown policy 'lottery'; known: fifo, goodput"),
+        (["--detector", "hunch"], "unknown rule 'hunch'"),
+        (["--detector", "k-declines:q=2"], "no parameter 'q'"),
+        (["--detector", "patience", "--k", "2"], "--k belongs to the rule k-declines"),
+        (["--k", "0"], "k must be at least 1"),
+        (["--noise", "nan"], "--noise must be between 0 and 10"),
+        (["--hacking", "1.5"], "--hacking must be between"),
+        (["--load", "0"], "--load must be above 0"),
+        (["--evals", "none"], "--evals is a number of evals or every:SECONDS"),
+        (["--evals", "every:0"], "--evals is a number of evals or every:SECONDS"),
+        (["--estimates", "guess"], "--estimates is exact, lognormal:SD or trace"),
+        (["--head-of-line", "fair"], "--head-of-line is strict or skip"),
+        (["--seeds", "0"], "--seeds must be at least 1"),
+        (["--jobs", "0"], "--jobs must be at least 1"),
+        (["--trace", "no/such/file"], "no/such/file: cannot be read"),
+        (["--trace", "kalos", "--jobs", "300"], "acme_kalos_completed.csv:"),
+        (["--curves", "no/such/file"], "no/such/file: cannot be read"),
+        (["--base", "slaq", "--gpus-per-node", "8"], "node placement"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_on_standard_error(arguments: list[str], words: str) -> None:
+    result = call("simulate", *QUICK, *arguments)
+
+    assert result.exit_code == 78
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_the_figures_do_not_depend_on_the_number_of_processes() -> None:
+    one, two = (call("simulate", *QUICK, "--processes", n).stdout for n in ("1", "2"))
+
+    assert one == two
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("experiment", ["gao"])
+def test_reproduce_writes_the_same_bytes_whatever_the_number_of_processes(tmp_path: Path, experiment: str) -> None:
+    outs = [tmp_path / n for n in ("1", "2")]
+    for out in outs:
+        result = call("reproduce", "--experiment", experiment, "--seeds", "2", "--jobs", out.name, "--out", str(out))
+        assert result.exit_code == 0, result.output
+
+    found = files(outs[0])
+    assert found == files(outs[1])
+    assert set(found) >= {"report.md", "report.html", f"{experiment}/table.csv", f"{experiment}/table.json"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--experiment", "magic"], "unknown experiment 'magic'; known: main, composability"),
+        (["--seeds", "1"], "--seeds must be at least 2"),
+    ],
+)
+def test_reproduce_refuses_in_words_and_writes_nothing(tmp_path: Path, arguments: list[str], words: str) -> None:
+    result = call("reproduce", *arguments, "--out", str(tmp_path / "out"))
+
+    assert result.exit_code == 78
+    assert words in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+
+    result = call("reproduce", "--out", str(tmp_path / "out"))
+
+    assert result.exit_code == 78
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_the_bundled_traces_are_named_in_the_help() -> None:
+    shown = call("simulate", "--help").stdout
+
+    assert all(name in shown for name in BUNDLED)
+
+
+def test_the_module_runs_by_itself_and_its_help_imports_nothing_heavy() -> None:
+    code = "import sys; import evalstopd_sim.commands; print([m for m in sys.modules if m.startswith('evalstopd')])"
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert "evalstopd.core" not in shown
+    assert "evalstopd_sim.arms" not in shown
