@@ -52,6 +52,7 @@ class _Drive:
         self._due = False
         self._ranked = scheduler.policy.preemptive
         self._watches_evals = scheduler.policy.sees_evals
+        self._watches_starts = scheduler.policy.sees_running
 
     def go(self) -> Tally:
         self._submit_next()
@@ -123,8 +124,9 @@ class _Drive:
             self._note("start", job)
         self._timeline.at(job.begun_s + job.goal_s - job.done_s, Order.GOAL, Goal(job, job.life))
         if self._ranked:
-            job.view = later_view(job.view, job.done_s, running=True)
-            self._rank(job)
+            if self._watches_starts:
+                job.view = later_view(job.view, job.done_s, running=True)
+                self._rank(job)
             self._follow(job)
         if self._watches_evals:
             self._await_eval(job)

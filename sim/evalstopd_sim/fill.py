@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from evalstopd_sim.options import HeadOfLine
-from evalstopd_sim.ranks import Running, Waiting
+from evalstopd_sim.ranks import Running, Tail, Waiting
 from evalstopd_sim.simjob import Entry, SimJob
 
 
@@ -23,9 +23,10 @@ def fill(waiting: Waiting, running: Running, free: int, now_s: float, head: Head
     """
     changes = Changes([], [])
     place: Entry | None = None
+    tail = running.tail(now_s)
     while True:
-        start = _next_start(waiting, running, free, now_s, place, head)
-        victim = _next_victim(running, -free, now_s, place) if free < 0 else None
+        start = _next_start(waiting, tail, free, place, head)
+        victim = _next_victim(tail, -free, place) if free < 0 else None
         if start is not None and (victim is None or start < victim):
             place, free = start, free - start[3].gpus
             changes.starts.append(start[3])
@@ -38,40 +39,40 @@ def fill(waiting: Waiting, running: Running, free: int, now_s: float, head: Head
             return changes
 
 
-def _next_start(
-    waiting: Waiting, running: Running, free: int, now_s: float, place: Entry | None, head: HeadOfLine
-) -> Entry | None:
+def _next_start(waiting: Waiting, tail: Tail, free: int, place: Entry | None, head: HeadOfLine) -> Entry | None:
     """Return the best-ranked waiting job after `place` that fits where it ranks."""
     found: Entry | None = None
     if head is HeadOfLine.STRICT:
         found = min(waiting.heads(place), default=None)
-        return found if found is not None and _fits(found, running, free, now_s) else None
+        return found if found is not None and _fits(found, tail, free) else None
     for entry in waiting.heads(place):
-        if (found is None or entry < found) and _fits(entry, running, free, now_s):
+        if (found is None or entry < found) and _fits(entry, tail, free):
             found = entry
     return found
 
 
-def _fits(entry: Entry, running: Running, free: int, now_s: float) -> bool:
+def _fits(entry: Entry, tail: Tail, free: int) -> bool:
     """Tell whether what is free and what worse-ranked jobs hold is enough."""
     lacking = entry[3].gpus - free
-    if lacking <= 0:
-        return True
-    for worse in running.worst_first(now_s):
-        if worse < entry:
+    place = 0
+    while lacking > 0:
+        worse = tail.get(place)
+        if worse is None or worse < entry:
             return False
         lacking -= worse[3].gpus
-        if lacking <= 0:
-            return True
-    return False
+        place += 1
+    return True
 
 
-def _next_victim(running: Running, lacking: int, now_s: float, place: Entry | None) -> Entry | None:
+def _next_victim(tail: Tail, lacking: int, place: Entry | None) -> Entry | None:
     """Return the best-ranked running job after `place` that no longer fits: those below it hold too little."""
     victim: Entry | None = None
-    for worse in running.worst_first(now_s):
-        if lacking <= 0 or (place is not None and worse < place):
+    at = 0
+    while lacking > 0:
+        worse = tail.get(at)
+        if worse is None or (place is not None and worse < place):
             return victim
         victim = worse
         lacking -= worse[3].gpus
+        at += 1
     return victim

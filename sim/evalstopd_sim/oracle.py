@@ -1,5 +1,6 @@
 """Rules that read the hidden truth. They cannot exist on a cluster: yardsticks, named as such."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 
@@ -26,7 +27,7 @@ class StopAtOracle:
         if view.kind != RLHF:
             return None
         work_s = self.share * job.duration_s
-        before = sum(mark <= work_s for mark in job.marks)
+        before = bisect_right(job.marks, work_s)
         return Trigger(work_s, before - 1 if before else None)
 
 
@@ -46,5 +47,5 @@ class PeakOracle:
         del view
         if job.peak_s == inf:
             return None
-        before = sum(mark <= job.peak_s for mark in job.marks)
+        before = bisect_right(job.marks, job.peak_s)
         return Trigger(job.peak_s, before - 1 if before else None)

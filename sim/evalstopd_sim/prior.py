@@ -28,6 +28,11 @@ class PutLast:
         """Tell whether the base's keys follow evals."""
         return self.base.sees_evals
 
+    @property
+    def sees_running(self) -> bool:
+        """Tell whether the base's keys follow starts."""
+        return self.base.sees_running
+
     def key(self, job: JobView, now_s: float) -> tuple[float, ...]:
         """Return 1 for a job past its peak, else 0, and the base's key."""
         return (float(job.declines >= self.after), *self.base.key(job, now_s))

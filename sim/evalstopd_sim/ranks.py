@@ -2,7 +2,8 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from heapq import merge
+from dataclasses import dataclass
+from itertools import count, takewhile
 
 from evalstopd_sim.simjob import Entry, SimJob
 
@@ -76,19 +77,59 @@ class Running:
         """Return the key that a job has now."""
         return _moved(job.entry, job.trend.drift_per_s * now_s)[0]
 
-    def worst_first(self, now_s: float) -> Iterator[Entry]:
-        """Yield the running jobs with the keys they have now, the lowest in rank first."""
-        lines = [_line(held, drift * now_s) for drift, held in self._lines.items() if held]
-        if len(lines) == 1:
-            return lines[0]
-        return merge(*lines, reverse=True)
+    def tail(self, now_s: float) -> "Tail":
+        """Return the running jobs with the keys they have now, the lowest in rank first, looked up as needed."""
+        return Tail([_Line(held, len(held) - 1, drift * now_s) for drift, held in self._lines.items() if held])
+
+    def worst_first(self, now_s: float) -> list[Entry]:
+        """Return all running jobs with the keys they have now, the lowest in rank first."""
+        tail = self.tail(now_s)
+        return list(takewhile(lambda entry: entry is not None, map(tail.get, count())))  # type: ignore[arg-type]
 
 
-def _line(held: list[Entry], shift: float) -> Iterator[Entry]:
-    """Yield a line from its end, its keys moved to this moment."""
-    if not shift:
-        return reversed(held)
-    return (_moved(entry, shift) for entry in reversed(held))
+@dataclass(slots=True)
+class _Line:
+    """One sorted list, read from its end: the next place, and how far its keys have moved."""
+
+    held: list[Entry]
+    place: int
+    shift: float
+
+    def front(self) -> Entry:
+        entry = self.held[self.place]
+        return _moved(entry, self.shift) if self.shift else entry
+
+
+class Tail:
+    """The lower end of the running jobs, merged from their lines as far as somebody asked."""
+
+    __slots__ = ("_fronts", "_seen")
+
+    def __init__(self, lines: list[_Line]) -> None:
+        self._fronts = [(line.front(), line) for line in lines]
+        self._seen: list[Entry] = []
+
+    def get(self, place: int) -> Entry | None:
+        """Return the job at this place from the end; None beyond the best-ranked."""
+        seen = self._seen
+        while len(seen) <= place:
+            if not self._fronts:
+                return None
+            self._take()
+        return seen[place]
+
+    def _take(self) -> None:
+        fronts = self._fronts
+        worst = 0 if len(fronts) == 1 or fronts[1][0] < fronts[0][0] else 1
+        if len(fronts) > 2:
+            worst = max(range(len(fronts)), key=lambda place: fronts[place][0])
+        entry, line = fronts[worst]
+        self._seen.append(entry)
+        line.place -= 1
+        if line.place < 0:
+            del fronts[worst]
+        else:
+            fronts[worst] = (line.front(), line)
 
 
 def _moved(entry: Entry, shift: float) -> Entry:

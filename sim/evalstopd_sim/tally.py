@@ -1,6 +1,7 @@
 """What a run came to: sums taken job by job as jobs end, so that a million jobs need no million records."""
 
 from array import array
+from bisect import bisect_right
 from math import inf, nan
 from typing import NamedTuple
 
@@ -93,7 +94,8 @@ class Tally:
             return
         self.caught_last += job.trigger.work_s >= truth.duration_s
         self.delay_s += max(0.0, job.trigger.work_s - truth.peak_s)
-        self.delay_evals += sum(truth.peak_s < mark <= job.trigger.work_s for mark in truth.marks)
+        passed = bisect_right(truth.marks, job.trigger.work_s) - bisect_right(truth.marks, truth.peak_s)
+        self.delay_evals += max(0, passed)
         if job.trigger.eval_place is not None and truth.levels:
             self.regretted += 1
             found = regrets(truth, job.trigger.eval_place, job.trigger.declines)

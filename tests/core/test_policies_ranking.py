@@ -97,3 +97,21 @@ def test_bad_policies_are_told_in_words(make: object, spec: str, words: str) -> 
 @pytest.mark.parametrize("spec", ["fifo", "sjf-est", "srtf-est", "srtf-est:floor=0.1", "loss-aware", "las:first=10"])
 def test_a_policys_text_makes_the_same_policy(spec: str) -> None:
     assert policy(policy(spec).spec) == policy(spec)
+
+
+@given(spec=specs, job=views)
+def test_a_start_changes_a_key_only_where_the_policy_says_so(spec: str, job: JobView) -> None:
+    chosen = policy(spec)
+    waits, runs = (replace(job, running=running) for running in (False, True))
+
+    assert chosen.sees_running or chosen.key(waits, 0.0) == chosen.key(runs, 0.0)
+
+
+@given(spec=specs, job=views, drop=st.floats(-1, 1), declines=st.integers(0, 5))
+def test_an_eval_changes_a_key_only_where_the_policy_says_so(
+    spec: str, job: JobView, drop: float, declines: int
+) -> None:
+    chosen = policy(spec)
+    later = replace(job, loss_drop_per_s=drop, declines=declines)
+
+    assert chosen.sees_evals or chosen.key(job, 0.0) == chosen.key(later, 0.0)

@@ -12,6 +12,7 @@ class Fifo:
 
     preemptive: bool = False
     sees_evals: bool = False
+    sees_running: bool = False
 
     @property
     def spec(self) -> str:

@@ -2,12 +2,11 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from math import inf
 
 from evalstopd.core.model import JobView
 from evalstopd.core.policies.ranking import ROUNDING_S, STEADY, Trend
 
-# For so long a running job that has fallen into its queue stands behind all who wait there.
+# For so long a running job that has fallen into its queue ranks as those who wait there.
 _FALLEN_S = 0.01
 
 
@@ -17,13 +16,14 @@ class Las:
 
     Source: Tiresias (NSDI 2019), 2D-LAS, as its public simulator has it: three queues with the limits 3,250
     and 7,200 GPU-seconds, no promotion; within a queue those who run stand before those who wait, but a job
-    that falls into a queue comes last once.
+    that has just fallen into it first competes with those who wait there.
     """
 
     first: float = 3250.0
     second: float = 7200.0
     preemptive: bool = True
     sees_evals: bool = False
+    sees_running: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.first < self.second:
@@ -35,12 +35,11 @@ class Las:
         return "las" if self == Las() else f"las:first={self.first:g},second={self.second:g}"
 
     def key(self, job: JobView, now_s: float) -> tuple[float, ...]:
-        """Return the queue's number, 0 for a running job or 1, and the submit time."""
+        """Return the queue's number, 0 for a running job (1 for others), and the submit time."""
         del now_s
         queue = self._queue(job)
-        if job.running and self._falls_s(job, queue) > 0:
-            return (float(queue), 1.0, inf)
-        return (float(queue), 0.0 if job.running else 1.0, job.submitted_s)
+        ahead = job.running and self._falls_s(job, queue) == 0
+        return (float(queue), 0.0 if ahead else 1.0, job.submitted_s)
 
     def trend(self, job: JobView) -> Trend:
         """Return that the key jumps when the job's GPU-seconds reach the limit of its queue."""

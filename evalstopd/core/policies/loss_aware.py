@@ -15,6 +15,7 @@ class LossAware:
 
     preemptive: bool = True
     sees_evals: bool = True
+    sees_running: bool = False
 
     @property
     def spec(self) -> str:

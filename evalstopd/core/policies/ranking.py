@@ -46,10 +46,14 @@ class Policy(Protocol):
     def sees_evals(self) -> bool:
         """Tell whether a job's key can change when an eval arrives."""
 
+    @property
+    def sees_running(self) -> bool:
+        """Tell whether a job's key can change by its start alone."""
+
     def key(self, job: JobView, now_s: float) -> tuple[float, ...]:
         """Return the job's place; equal keys are broken by submit time, then by id.
 
-        While a job waits its key stays as it is; a start or an end of waiting may change it.
+        While a job waits its key stays as it is.
         """
 
     def trend(self, job: JobView) -> Trend:

@@ -13,6 +13,7 @@ class SjfEst:
 
     preemptive: bool = False
     sees_evals: bool = False
+    sees_running: bool = False
 
     @property
     def spec(self) -> str:

@@ -17,6 +17,7 @@ class SrtfEst:
     floor: float = FLOOR_SHARE
     preemptive: bool = True
     sees_evals: bool = False
+    sees_running: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.floor <= 1:
