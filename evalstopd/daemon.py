@@ -12,7 +12,7 @@ from types import FrameType
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from evalstopd.errors import Fatal, Misconfigured
+from evalstopd.errors import EvalstopError, Fatal, Misconfigured
 from evalstopd.loop import TickReport
 
 _log = logging.getLogger("evalstopd")
@@ -38,19 +38,22 @@ class Daemon:
     tick: Callable[[], TickReport]
     tick_s: float
     stopping: threading.Event
-    _fatal: list[BaseException] = field(default_factory=list)
+    _wake: tuple[int, int] = field(default_factory=os.pipe)
+    _fatal: list[EvalstopError] = field(default_factory=list)
 
     def run(self) -> None:
         """Run until told to stop. Raises what ended the loop if that was Fatal or Misconfigured."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, self._on_signal)
         scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
+        scheduler.add_job(self._once, misfire_grace_time=None)
         scheduler.add_job(
             self._once, "interval", seconds=self.tick_s, coalesce=True, max_instances=1, misfire_grace_time=None
         )
         scheduler.start()
         sd_notify("READY=1")
-        self.stopping.wait()
+        os.read(self._wake[0], 1)
+        self.stopping.set()
         sd_notify("STOPPING=1")
         scheduler.shutdown(wait=True)
         if self._fatal:
@@ -63,7 +66,7 @@ class Daemon:
             report = self.tick()
         except (Fatal, Misconfigured) as error:
             self._fatal.append(error)
-            self.stopping.set()
+            os.write(self._wake[1], b"f")
             return
         except Exception:
             _log.exception("a tick broke off")
@@ -71,6 +74,7 @@ class Daemon:
         _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
         sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Only wake the main thread: an Event must not be set from inside a signal handler."""
         del number, frame
-        self.stopping.set()
+        os.write(self._wake[1], b"s")
