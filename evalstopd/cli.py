@@ -69,8 +69,7 @@ def tick(
     loop = make_loop(settings, threading.Event())
     if dry_run:
         report, judgement = loop.foresee()
-        decided = [*judgement.plan.intents, *judgement.plan.would_be]
-        lines = [f"would stop {each.key.job_id}: {each.evidence.reason}" for each in decided]
+        lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
         report, lines = loop.tick(), []
     result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}

@@ -68,7 +68,7 @@ class Daemon:
             self._fatal.append(error)
             os.write(self._wake[1], b"f")
             return
-        except Exception:
+        except Exception:  # noqa: BLE001  a broken tick must not end the daemon; the watchdog sees that none is good
             _log.exception("a tick broke off")
             return
         _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)

@@ -33,7 +33,7 @@ class _Part(BaseModel):
 class SlurmSettings(_Part):
     """How Slurm is spoken to. `time_limit_s` bounds each command."""
 
-    time_limit_s: float = Field(5.0, gt=0, le=60)
+    time_limit_s: float = Field(default=5.0, gt=0, le=60)
     bin_dir: str = ""
 
 
@@ -42,7 +42,7 @@ class MlflowSettings(_Part):
 
     tracking_uri: str = ""
     server: ServerClass = ServerClass.OPEN
-    time_limit_s: float = Field(5.0, gt=0, le=60)
+    time_limit_s: float = Field(default=5.0, gt=0, le=60)
     username: str = ""
     password: SecretStr = SecretStr("")
     token: SecretStr = SecretStr("")
@@ -52,7 +52,7 @@ class KeeperSettings(_Part):
     """Where the privileged helper listens."""
 
     socket: Path = Path("/run/evalstopd/keeper.sock")
-    time_limit_s: float = Field(90.0, gt=0)
+    time_limit_s: float = Field(default=90.0, gt=0)
 
 
 class StoreSettings(_Part):
@@ -70,15 +70,15 @@ class RuleSettings(_Part):
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
-    candidates: int = Field(3, ge=1, le=20)
-    stale_s: float = Field(900.0, gt=0)
+    candidates: int = Field(default=3, ge=1, le=20)
+    stale_s: float = Field(default=900.0, gt=0)
 
 
 class EnforceSettings(_Part):
     """What the enforce rung needs: a written reason, and the notice that an owner gets, in seconds."""
 
     override: str = ""
-    notice_s: float = Field(1800.0, ge=0)
+    notice_s: float = Field(default=1800.0, ge=0)
 
 
 class TrustSettings(_Part):
@@ -90,9 +90,9 @@ class TrustSettings(_Part):
 class DaemonSettings(_Part):
     """The loop's period in seconds, its kill switch and its log."""
 
-    tick_s: float = Field(30.0, ge=0.2, le=3600)
+    tick_s: float = Field(default=30.0, ge=0.2, le=3600)
     kill_switch: Path = Path("/etc/evalstopd/STOP")
-    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 
 class Settings(BaseSettings):

@@ -203,6 +203,7 @@ class Wait:
 Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | GiveUp | Wait
 UNKNOWN_END = "UNKNOWN"
 _MOST_CANCELS = 5
+_CANCELLING = (State.PROMOTED, State.SIGNALLED)
 _MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
 
 
@@ -219,7 +220,7 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
         return Wait("closed")
     if intent.state is State.CANCELLED:
         return _after_cancel(see.ending)
-    if intent.cancel_tries and not _may_be_running(see):
+    if intent.cancel_tries and intent.state in _CANCELLING and not _may_be_running(see):
         return NoteCancelled()
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
 

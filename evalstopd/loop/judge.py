@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from evalstopd.core.binding import Bound, Refused
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
-from evalstopd.core.intent import Intent, IntentEvent
+from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan
 from evalstopd.core.rules import Rules
@@ -26,6 +26,12 @@ class Judgement:
 
     changes: Changes
     plan: Plan
+
+    @property
+    def decided(self) -> list[tuple[JobKey, Evidence]]:
+        """Return the jobs that would be or are to be stopped, with the evidence."""
+        stops = [(intent.key, intent.evidence) for intent in self.plan.intents]
+        return stops + [(stop.key, stop.evidence) for stop in self.plan.would_be]
 
 
 def judge(

@@ -109,7 +109,7 @@ def _word(verdict: Verdict) -> str:
 
 def _terms(watch: Watch, intents: Sequence[Intent], would_be: Sequence[WouldBeStop]) -> Terms:
     """Return the terms the job was judged by: the owner's choices are in the evidence of a decision."""
-    evidence = [each.evidence for each in (*intents, *would_be)]
+    evidence = [intent.evidence for intent in intents] + [stop.evidence for stop in would_be]
     if not evidence:
         return watch.terms
     first = evidence[0]
