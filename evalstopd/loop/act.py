@@ -200,8 +200,7 @@ class Acts:
             self.ports.cluster.cancel([intent.key.job_id for intent in intents])
         except (Unavailable, Rejected) as error:
             self.tally.trouble(f"cancel: {error}")
-            for intent in intents:
-                self.ledger.note(intent, "cancel-unsure", str(error))
+            intents = [self.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
         looked = self._look(intents) or {}
         for intent in intents:
             job = looked.get(intent.key.job_id)
@@ -217,7 +216,7 @@ class Acts:
             return intent
         text = f"{sentence(intent)}; the job ended as {ending.state}; {kept(intent)}"
         intent = self._moved(intent, State.CONFIRMED, text, ending=ending, note=written)
-        self.ledger.note(intent, "run", written)
+        intent = self.ledger.note(intent, "run", written)
         intent = self.ledger.note(intent, "telling", text)
         self._tell(intent, "your job was stopped, its best checkpoint is kept", text)
         return intent
