@@ -66,7 +66,7 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Bring everything up and wait until all nodes are idle. Where that fails (RigError) nothing stays."""
+        """Bring everything up and wait until all nodes are idle. Raises RigError; then nothing stays."""
         self._check_machine()
         self._daemons.stop_all()
         self._layout.make()

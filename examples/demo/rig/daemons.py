@@ -111,16 +111,20 @@ class Daemons:
         return processes.all_marked(self._layout.root)
 
     def _end_steps(self) -> None:
-        # slurmstepd outlives slurmd and ends when its job's processes do; those are its children.
-        known = {processes.from_file(file, self._layout.root) for file in self._layout.run.glob("*.pid")}
-        for pid in set(self.running()) - known:
-            processes.end(processes.descendants(pid), patience_s=0)
+        # A slurmstepd outlives slurmd, and hangs where the controller cannot hear that its job ended.
+        files = {file.name: self._pid(file.name) for file in self._layout.run.glob("*.pid")}
+        controller = files.get("slurmctld.pid")
+        daemons = {*files.values(), *(processes.descendants(controller) if controller else ())}
+        for pid in set(self.running()) - daemons:
+            processes.end([*processes.descendants(pid), pid], patience_s=0)
 
-    def _stop(self, *pid_files: str) -> None:
-        paths = [self._layout.run / name for name in pid_files]
-        processes.end(pid for path in paths if (pid := processes.from_file(path, self._layout.root)))
-        for path in paths:
-            path.unlink(missing_ok=True)
+    def _pid(self, file: str) -> int | None:
+        return processes.from_file(self._layout.run / file, self._layout.root)
+
+    def _stop(self, *files: str) -> None:
+        processes.end(pid for file in files if (pid := self._pid(file)))
+        for file in files:
+            (self._layout.run / file).unlink(missing_ok=True)
 
     def _nodes_up(self) -> int:
         command = ["sinfo", "-h", "-N", "-p", "gpu", "-t", "idle,mix,alloc", "-o", "%n"]
