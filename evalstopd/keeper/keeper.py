@@ -287,7 +287,7 @@ class Pin:
         return answer | {"path": f"{self.path}/best"}
 
     def drop(self) -> dict[str, Any]:
-        """Remove the pin and what it left; nothing there is fine. The manifest, which allows it, goes last."""
+        """Remove the pin and what it left; nothing there is fine. The manifest allows it, so goes last."""
         try:
             home = self._home()
         except Missing:
@@ -402,9 +402,10 @@ def serve(peer: socket.socket, args: argparse.Namespace) -> None:
     peer.settimeout(PEER_TIME_S)
     peer_uid = int.from_bytes(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
     try:
+        data = peer.recv(MAX_MESSAGE)
         if peer_uid not in {0, args.allow_uid}:
             raise Refusal("refused", f"uid {peer_uid} may not ask")
-        asked = parse(peer.recv(MAX_MESSAGE))
+        asked = parse(data)
         if asked.uid < max(1, args.min_uid):
             raise Refusal("refused", f"uid {asked.uid} is below {max(1, args.min_uid)}")
         said = supervise(asked, args)
@@ -417,16 +418,14 @@ def serve(peer: socket.socket, args: argparse.Namespace) -> None:
         peer.send(said)
 
 
-def listen(args: argparse.Namespace) -> socket.socket:
-    """Take systemd's listening socket, or make one of mode 0660, root:allow-gid (by egid: no CAP_CHOWN)."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
-        return socket.socket(fileno=3)
+def listen(path: str, gid: int) -> socket.socket:
+    """Make a socket of mode 0660, root:gid; the group by our egid, which spares CAP_CHOWN."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     os.umask(0o117)
-    os.setegid(args.allow_gid)
-    listener.bind(args.socket)
+    os.setegid(gid)
+    listener.bind(path)
     os.setegid(os.getgid())
-    listener.listen(64)
+    listener.listen()
     return listener
 
 
@@ -459,13 +458,13 @@ def main() -> None:
     parser.add_argument("--max-files", type=int, default=MAX_FILES, help="of one checkpoint")
     parser.add_argument("--max-bytes", type=int, default=MAX_BYTES, help="of one checkpoint")
     args = parser.parse_args()
-    listener = listen(args)
-    made = listener.getsockname() if listener.fileno() != 3 else None
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
+        run(socket.socket(fileno=3), args)
+    listener = listen(args.socket or parser.error("no --socket, and none from systemd"), args.allow_gid)
     try:
         run(listener, args)
     finally:
-        if made:
-            os.unlink(made)
+        os.unlink(args.socket)
 
 
 if __name__ == "__main__":
