@@ -1,4 +1,4 @@
-"""Half-written checkpoints: answered `incomplete`, nothing pinned, nothing left behind; whole later, pinned later."""
+"""Half-written checkpoints: `incomplete`, nothing pinned, nothing left behind; once whole, pinned."""
 
 import os
 from collections.abc import Callable

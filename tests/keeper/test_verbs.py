@@ -45,7 +45,7 @@ def test_pins_are_the_owners_and_closed_while_files_keep_their_modes(place: Worl
 
     pinned = place.home / "step-200"
     folders = (place.home.parent, place.home, pinned, pinned / "global_step")
-    assert [0o700, 0o700, 0o500, 0o500] == [stat.S_IMODE(path.stat().st_mode) for path in folders]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700, 0o700, 0o500, 0o500]
     assert stat.S_IMODE((pinned / "optimizer.pt").stat().st_mode) == 0o640
     assert {path.stat().st_uid for path in place.home.rglob("*")} == {place.alice.pw_uid}
     assert sorted(path.name for path in place.home.iterdir()) == ["step-200", "step-200.json"]
@@ -113,7 +113,7 @@ def test_dropping_what_is_not_there_is_fine(place: World, ask: Keeper) -> None:
     place.save()
     ask(place.ask("pin"))
 
-    assert (True, 0) == (ask(place.ask("drop", 999))["ok"], ask(place.ask("drop", 999))["files"])
+    assert (ask(place.ask("drop", 999))["ok"], ask(place.ask("drop", 999))["files"]) == (True, 0)
     assert ask(place.ask("verify"))["ok"]
 
 

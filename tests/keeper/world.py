@@ -101,7 +101,7 @@ def give(path: Path, owner: pwd.struct_passwd) -> None:
 
 
 def write_checkpoint(folder: Path) -> None:
-    """Write what a trainer writes: shards, their index, a zip and an older pickle, a subfolder, the marker last."""
+    """Write what trainers write: shards, their index, a zip, an older pickle, a subfolder, the marker last."""
     (folder / "global_step").mkdir(parents=True)
     names = [f"model-{number:05}.safetensors" for number in range(SHARDS)]
     for name in names:
