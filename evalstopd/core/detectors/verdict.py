@@ -1,0 +1,61 @@
+"""What a detector answers after an eval, and the fold that makes every detector a function of the curve."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evalstopd.core.curve import is_score
+from evalstopd.core.model import Eval, JobView
+
+
+@dataclass(frozen=True, slots=True)
+class KeepGoing:
+    """Nothing speaks against the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declining:
+    """The run is on its way to a stop: `count` steps of `of`."""
+
+    count: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The rule would end the run here; `reason` is what its owner reads, `count` the declines it took."""
+
+    reason: str
+    count: int = 0
+
+
+Verdict = KeepGoing | Declining | Stop
+KEEP_GOING = KeepGoing()
+
+
+class Detector(Protocol):
+    """A stopping rule as a fold: state, eval -> state, verdict. It keeps nothing itself.
+
+    The state is a plain value of the rule's own; it may be thrown away and folded anew at any time.
+    """
+
+    @property
+    def spec(self) -> str:
+        """Return the rule with its parameters as text, the form that `registry.detector` reads."""
+
+    def start(self, job: JobView) -> Any:
+        """Return the state before the first eval."""
+
+    def step(self, state: Any, point: Eval) -> tuple[Any, Verdict]:
+        """Take one eval in step order; a score that is not finite must change nothing."""
+
+
+def fold(detector: Detector, job: JobView, evals: Iterable[Eval]) -> tuple[Verdict, ...]:
+    """Return the verdict after each eval of a curve; scores that are not finite are passed over."""
+    state = detector.start(job)
+    verdicts: list[Verdict] = []
+    for point in evals:
+        if is_score(point.score):
+            state, verdict = detector.step(state, point)
+            verdicts.append(verdict)
+    return tuple(verdicts)

@@ -1,0 +1,178 @@
+"""What the rules know of the world: jobs, evals, and the view that a rule may see."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+
+class Phase(StrEnum):
+    """Where a job stands; every Slurm state maps to one of these, an unfamiliar one to UNKNOWN."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    ENDING = "ending"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class Rung(IntEnum):
+    """How far the daemon may go with a job."""
+
+    OFF = 0
+    OBSERVE = 1
+    WARN = 2
+    ENFORCE = 3
+
+    @property
+    def word(self) -> str:
+        """Return the rung as owners and settings spell it."""
+        return self.name.lower()
+
+
+class Mode(StrEnum):
+    """Which direction of a score is better."""
+
+    MAX = "max"
+    MIN = "min"
+
+    def better(self, a: float, b: float) -> bool:
+        """Tell whether score `a` is strictly better than score `b`."""
+        return a > b if self is Mode.MAX else a < b
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobKey:
+    """A job for good: Slurm reuses ids, so the submit time first seen and the owner belong to it.
+
+    `job_id` is `A_T` for an array task, the raw id else; `submitted_s` is in seconds since the epoch.
+    """
+
+    cluster: str
+    job_id: str
+    uid: int
+    submitted_s: int
+
+    @property
+    def text(self) -> str:
+        """Return the key as one word, for ids and logs."""
+        return f"{self.cluster}:{self.job_id}:{self.uid}:{self.submitted_s}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Life:
+    """One life of a job: a requeue raises `restarts` and renews `submitted_s`."""
+
+    restarts: int
+    submitted_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job or array task as one observation of Slurm shows it. Names, comment and paths are the user's text.
+
+    `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
+    """
+
+    cluster: str
+    job_id: str
+    raw_id: int
+    uid: int
+    user: str
+    phase: Phase
+    state: str
+    submitted_s: int
+    started_s: int | None
+    restarts: int
+    gpus: int
+    account: str = ""
+    qos: str = ""
+    partition: str = ""
+    priority: int = 0
+    nice: int = 0
+    comment: str = ""
+    name: str = ""
+    work_dir: str = ""
+    nodes: tuple[str, ...] = ()
+    het_id: int | None = None
+
+    @property
+    def life(self) -> Life:
+        """Return the life this observation belongs to."""
+        return Life(self.restarts, self.submitted_s)
+
+    @property
+    def holds_gpus(self) -> bool:
+        """Tell whether the job occupies GPUs now (Slurm fills the allocation of pending jobs too)."""
+        return self.phase is Phase.RUNNING and self.gpus > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One whole observation of a cluster's queue. Absence from it proves nothing."""
+
+    cluster: str
+    now_s: float
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one life of a job ended, as accounting (or the controller, soon after) tells it."""
+
+    state: str
+    ended_s: float | None
+    exit_code: str = ""
+    source: str = "sacct"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One metric value as a tracker holds it. `value` may be NaN or infinite; `timestamp_ms` is the client's clock."""
+
+    run_id: str
+    step: int
+    value: float
+    timestamp_ms: int
+    life: int = 0
+    arrived_s: float = 0.0
+    stderr: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    """One point of world feedback on a job's curve.
+
+    `score` is finite. `stderr` is the score's own standard error where known. `elapsed_s` (running time of the
+    job) and `loss` (training loss) are what any scheduler could see at that moment; None where nobody looked.
+    """
+
+    step: int
+    score: float
+    stderr: float | None = None
+    life: int = 0
+    run_id: str = ""
+    arrived_s: float = 0.0
+    elapsed_s: float | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """All that a rule or policy may see of a job: the information frontier (paper, section on the frontier).
+
+    There is no true duration and no hidden label here, and core cannot import the module that has them.
+    Times in seconds; `estimate_s` is the user's own estimate or time limit; `loss_drop_per_s` the most recent
+    training-loss reduction per second; `progress` an observed share of the work in [0, 1].
+    """
+
+    job_id: str
+    submitted_s: float
+    gpus: int
+    kind: str = ""
+    estimate_s: float | None = None
+    attained_s: float = 0.0
+    running: bool = False
+    loss_drop_per_s: float | None = None
+    progress: float | None = None
+    declines: int = 0
+    evals: tuple[Eval, ...] = field(default=(), repr=False)

@@ -1,0 +1,33 @@
+"""The one tree of errors: what each kind costs (a pass, an intent, the start, the process)."""
+
+
+class EvalstopError(Exception):
+    """Anything this project raises on purpose."""
+
+
+class Unavailable(EvalstopError):
+    """A source or a target does not answer as it should; skip this pass, try again later."""
+
+
+class Rejected(EvalstopError):
+    """The world said no to one thing (no right, unknown id, not the owner's); only that thing is affected."""
+
+
+class Misconfigured(EvalstopError):
+    """A setting is wrong; the message names it. Ends the start, never a running daemon. Exit code 78."""
+
+    exit_code = 78
+
+
+class Fatal(EvalstopError):
+    """Going on could do harm (a store of another version, a broken invariant). Ends the process."""
+
+    exit_code = 70
+
+
+class CheckpointMissing(EvalstopError):
+    """There is no such checkpoint folder or pin: not yet, or no longer."""
+
+
+class CheckpointIncomplete(EvalstopError):
+    """The checkpoint is there but not whole; it may become whole."""
