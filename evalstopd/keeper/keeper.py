@@ -54,7 +54,7 @@ SHAPES = {  # of a request's fields: type and whole value; text must be printabl
 }
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer
+class Refusal(Exception):
     """The answer is no: (kind, why); kinds: missing, incomplete (not yet whole), changed, refused, failed."""
 
 

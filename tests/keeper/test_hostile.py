@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,9 @@ def make_socket(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [make_pipe, make_device, make_socket])
 @pytest.mark.parametrize("name", ["x.bin", "global_step/x.bin"])
-def test_anything_but_regular_files_is_refused_without_waiting(place, make, name: str) -> None:
+def test_anything_but_regular_files_is_refused_without_waiting(
+    place: World, make: Callable[[Path], None], name: str
+) -> None:
     """A FIFO with nobody at its other end must not hang the keeper."""
     make(place.save() / name)
     give(place.run, place.alice)
@@ -299,7 +302,7 @@ def test_a_place_for_pins_that_belongs_to_another_is_refused(place: World, ask: 
 
 
 @pytest.fixture(scope="module")
-def group_place():
+def group_place() -> Iterator[World]:
     with world() as made:
         yield made
         shutil.rmtree(made.root / "shared", ignore_errors=True)

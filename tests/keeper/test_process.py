@@ -151,23 +151,23 @@ def test_sigterm_lets_the_running_child_finish(place: World) -> None:
 
         assert json.loads(peer.recv(70_000))["why"] == "timed out after 1.5 s"
         assert ask.process.wait(5) == 0
-    assert not ask.socket.exists()
+    assert not ask.path.exists()
 
 
 def test_the_socket_refuses_strangers_by_its_mode(place: World) -> None:
     bob = place.bob
     with keeper(place.root, "--allow-uid", str(bob.pw_uid), "--allow-gid", str(bob.pw_gid)) as ask:
-        status = ask.socket.stat()
+        status = ask.path.stat()
         assert (0, bob.pw_gid, 0o660) == (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
 
-        assert "PermissionError" in ask_as(place.alice, ask.socket, place.ask("drop")).stderr
-        assert json.loads(ask_as(bob, ask.socket, place.ask("drop")).stdout)["ok"]
+        assert "PermissionError" in ask_as(place.alice, ask.path, place.ask("drop")).stderr
+        assert json.loads(ask_as(bob, ask.path, place.ask("drop")).stdout)["ok"]
 
 
 def test_a_peer_of_another_uid_is_refused_even_where_the_mode_lets_him_in(place: World) -> None:
     place.save()
     with keeper(place.root, "--allow-uid", "evsbob", "--allow-gid", str(place.alice.pw_gid)) as ask:
-        answer = json.loads(ask_as(place.alice, ask.socket, place.ask("pin")).stdout)
+        answer = json.loads(ask_as(place.alice, ask.path, place.ask("pin")).stdout)
 
         assert answer == {"ok": False, "kind": "refused", "why": f"uid {place.alice.pw_uid} may not ask"}
         assert ask(place.ask("pin"))["ok"], "root may always ask"

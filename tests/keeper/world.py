@@ -101,7 +101,7 @@ def give(path: Path, owner: pwd.struct_passwd) -> None:
 
 
 def write_checkpoint(folder: Path) -> None:
-    """Write what trainers write: shards, their index, a zip, an older pickle, a subfolder, the marker last."""
+    """Write what trainers write: shards, an index, a zip, an older pickle, a subfolder, the marker last."""
     (folder / "global_step").mkdir(parents=True)
     names = [f"model-{number:05}.safetensors" for number in range(SHARDS)]
     for name in names:
@@ -132,7 +132,7 @@ class Keeper:
     """A running keeper."""
 
     process: subprocess.Popen[bytes]
-    socket: Path
+    path: Path
 
     def __call__(self, request: object) -> dict[str, Any]:
         """Ask as root and give the answer."""
@@ -148,7 +148,7 @@ class Keeper:
         """Connect as root."""
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         peer.settimeout(60)
-        peer.connect(str(self.socket))
+        peer.connect(str(self.path))
         return peer
 
     def child(self) -> int:
