@@ -25,9 +25,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-MAX_MESSAGE = (
-    64 * 1024
-)  # bytes of a request or an answer; a pipe holds as much, so the child never waits on it
+MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so the child never waits on it
 MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
 MAX_FILES, MAX_BYTES, MAX_DEPTH = (
@@ -369,9 +367,7 @@ def work(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
     except FileNotFoundError:
         return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
     except OSError as error:
-        return refusal(
-            "refused" if error.errno in FORBIDDEN else "failed", f"{error.strerror}: {error.filename}"
-        )
+        return refusal("refused" if error.errno in FORBIDDEN else "failed", f"{error.strerror}: {error.filename}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the peer gets an answer
         return refusal("failed", repr(error))
 
@@ -447,9 +443,7 @@ def user(text: str) -> int:
 
 def main() -> None:
     """Read the command line, listen, serve."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--socket", help="path of the socket to make, unless systemd passes one")
     parser.add_argument("--allow-uid", type=user, required=True, help="the daemon's user: uid or name")
     parser.add_argument("--allow-gid", type=int, default=0, help="group of the socket made (default: root)")

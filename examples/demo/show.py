@@ -132,4 +132,3 @@ def _or_dash(value: object) -> str:
 
 def _short(event: IntentEvent) -> str:
     return event.text.partition(", manifest")[0]
-

@@ -54,9 +54,7 @@ def test_tags_status_events_and_messages_say_the_same_words() -> None:
     world = World()
     job = world.train("r1")
     world.play(job, "r1", RISE_AND_FALL)
-    reason = (
-        "the eval score fell 2 times in a row, from the best 0.8 at step 30 to 0.6 at step 50"
-    )
+    reason = "the eval score fell 2 times in a row, from the best 0.8 at step 30 to 0.6 at step 50"
 
     tags = world.tracker.runs["r1"].tags
     assert tags["evalstop.reason"] == reason
