@@ -8,8 +8,9 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstopd.keeper import keeper as keeper_module
 from evalstopd.store.sql import SqlStore
+
+from evalstopd.keeper import keeper as keeper_module
 
 from . import scene, show
 from .rig import users
@@ -97,8 +98,10 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
     played = "recorded curves of such runs, replayed: there is no torch here" if replay else "PPO on the CPU"
     for line in (
         f"real miniature RLHF ({played}), paced to about 1.5 s an eval; seeds chosen (examples/mini_rlhf/README.md)",
-        f"rule {scene.RULE}: 1,024 samples an eval, min_delta two standard errors; k = 2 on raw evals of 128"
-        " samples would stop nearly all of them, healthy ones too",
+        (
+            f"rule {scene.RULE}: 1,024 samples an eval, min_delta two standard errors; k = 2 on raw evals of 128"
+            " samples would stop nearly all of them, healthy ones too"
+        ),
         "the MLflow server is an open one: the daemon may stop only where the owner wrote evalstop=enforce",
     ):
         screen.say(line, now_s)

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from evalstopd.store.sql import SqlStore
+
 from evalstopd.core.curve import curve
 from evalstopd.core.intent import Intent, IntentEvent, State
 from evalstopd.core.watch import Watch
 from evalstopd.report.text import plain
-from evalstopd.store.sql import SqlStore
 
 from .scene import Part
 

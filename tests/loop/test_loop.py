@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from evalstopd.store.memory import MemoryStore
 
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey, Phase, Rung
 from evalstopd.core.rules import ServerClass
-from evalstopd.store.memory import MemoryStore
 from evalstopd.veto import keep
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 
@@ -225,7 +225,7 @@ def test_a_decline_of_an_earlier_life_alone_never_stops_the_later_one() -> None:
 
 def test_without_a_safe_checkpoint_the_stop_becomes_a_warning() -> None:
     world = World()
-    job = world.train("r1")
+    world.train("r1")
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.tracker.log("r1", number, score)
         world.tick()
