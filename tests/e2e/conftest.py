@@ -1,5 +1,6 @@
 """The real parts that end-to-end tests share: one small cluster, one MLflow server, the rig's users."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from demo.rig import users
 from demo.rig.cluster import Cluster
 from demo.rig.mlflow_server import MlflowServer
 from demo.rig.packages import ensure_packages, obstacle
+from demo.rig.places import new_reachable_directory
 from demo.service import Service
 
 from tests.e2e.site import METRIC, Site
@@ -17,14 +19,11 @@ ACCOUNT = "ml"
 
 
 @pytest.fixture(scope="session")
-def reachable_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that other users may enter: pytest keeps its own to the user who runs it."""
-    directory = tmp_path_factory.mktemp("rig")
-    for folder in (directory, *directory.parents):
-        if folder.name.startswith("pytest-"):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    directory.chmod(0o755)
-    return directory
+def reachable_directory() -> Iterator[Path]:
+    """A folder that other users may enter; pytest closes its own whenever a session starts."""
+    directory = new_reachable_directory("evsrig-")
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

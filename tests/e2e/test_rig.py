@@ -13,6 +13,7 @@ from demo.rig.cluster import Cluster
 from demo.rig.errors import RigError
 from demo.rig.mlflow_server import MlflowServer
 from demo.rig.packages import services_stay_down
+from demo.rig.places import is_reachable
 from demo.rig.ports import free_block, is_free
 
 SLEEP = "#!/bin/sh\nsleep 300\n"
@@ -60,6 +61,16 @@ def test_only_owner_and_operator_may_cancel(cluster: Cluster) -> None:
 
     assert cluster.as_user(users.DAEMON, ["scancel", job]).returncode == 0
     assert eventually(lambda: "CANCELLED" in cluster.sacct("-j", job, "-X", "-o", "State"))
+
+
+@pytest.mark.slurm
+def test_adding_again_is_no_error_but_a_wrong_account_is(cluster: Cluster) -> None:
+    """A directory that is used again knows its users; an account that nobody made is still refused."""
+    cluster.add_account("ml")
+    cluster.add_user(users.ALICE, "ml")
+
+    with pytest.raises(RigError, match="sacctmgr"):
+        cluster.add_user(users.ALICE, "nobodys")
 
 
 @pytest.mark.slurm
@@ -184,6 +195,15 @@ def test_the_machines_service_policy_is_put_back(tmp_path: Path) -> None:
         raise RigError("apt-get failed")
     assert policy.read_text() == "#!/bin/sh\nexit 0\n"
     assert policy.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_place_below_a_private_folder_is_not_reachable(tmp_path: Path) -> None:
+    """One closed folder anywhere above is enough."""
+    (tmp_path / "closed/open").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+
+    assert is_reachable(Path("/tmp"))
+    assert not is_reachable(tmp_path / "closed/open")
 
 
 def test_a_block_of_ports_is_free() -> None:

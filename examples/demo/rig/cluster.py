@@ -21,7 +21,6 @@ from .ports import free_block
 COMMAND_S = 60.0
 DRAIN_S = 10.0
 STRANGER = "nobody"
-KNOWN_ALREADY = ("Nothing new added", "already exists")
 
 
 class Cluster:
@@ -153,12 +152,16 @@ class Cluster:
         self._daemons.start_controller()
         self._daemons.start_nodes(self._size)
 
-    def _add(self, *what: str) -> None:
-        command = ["sacctmgr", "-i", "add", *what]
+    def _add(self, kind: str, name: str, *more: str) -> None:
+        command = ["sacctmgr", "-i", "add", kind, name, *more]
         done = self._call(command, self.env, COMMAND_S, None, self.directory)
         # What a directory that is used again knows already is an error to sacctmgr, and none here.
-        if not any(known in done.stdout for known in KNOWN_ALREADY):
+        if done.returncode and not self._knows(kind, name, *more):
             self._checked(command, done)
+
+    def _knows(self, kind: str, name: str, *more: str) -> bool:
+        where = [f"{kind}={name}", *more, f"format={kind}"]
+        return name in self.run("sacctmgr", "-n", "-P", "list", "assoc", *where).split()
 
     def _end_jobs(self) -> None:
         # The controller may be hung: stop() ends the steps by their processes in any case.

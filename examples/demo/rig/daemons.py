@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from . import processes
 from .errors import RigError, last_lines
 from .layout import Layout, Size
+from .steps import supervisors
 
 # Clients hang for many seconds where a daemon is not up yet: each try is cut short.
 TRY_S = 5
@@ -97,7 +98,7 @@ class Daemons:
         self._stop("slurmctld.pid")
 
     def stop_all(self) -> None:
-        """End the daemons in order, then whatever else still carries the mark, with what it started."""
+        """End the steps of jobs, then the daemons in order, then whatever else still carries the mark."""
         names = sorted(path.name for path in self._layout.run.glob("n*.pid"))
         self._end_steps()
         for batch in (names, ["slurmctld.pid"], ["slurmdbd.pid"], ["mariadbd.pid"], ["munged.pid"]):
@@ -108,14 +109,14 @@ class Daemons:
 
     def running(self) -> list[int]:
         """Return the ids of all processes of the cluster, the supervisors of job steps included."""
-        return processes.all_marked(self._layout.root)
+        return [*processes.all_marked(self._layout.root), *self._supervisors()]
+
+    def _supervisors(self) -> list[int]:
+        return supervisors(self._layout.root / "spool")
 
     def _end_steps(self) -> None:
-        # A slurmstepd outlives slurmd, and hangs where the controller cannot hear that its job ended.
-        files = {file.name: self._pid(file.name) for file in self._layout.run.glob("*.pid")}
-        controller = files.get("slurmctld.pid")
-        daemons = {*files.values(), *(processes.descendants(controller) if controller else ())}
-        for pid in set(self.running()) - daemons:
+        # A supervisor hangs where the controller cannot hear that its job ended: no patience.
+        for pid in self._supervisors():
             processes.end([*processes.descendants(pid), pid], patience_s=0)
 
     def _pid(self, file: str) -> int | None:
