@@ -16,6 +16,8 @@ import httpx
 
 _PIECE = 65_536
 _CONNECTIONS = 32
+# Shorter than the 5 s of uvicorn and than what firewalls forget: a connection idle for longer may be dead in silence.
+_IDLE_S = 4.0
 
 
 class Deadline(threading.local):
@@ -102,13 +104,16 @@ class TimedTransport(httpx.BaseTransport):
     def __init__(self, deadline: Deadline, tls: ssl.SSLContext, proxy: httpx.Proxy | None) -> None:
         network = TimedNetwork(deadline)
         self._pool = (
-            httpcore.ConnectionPool(tls, max_connections=_CONNECTIONS, network_backend=network)
+            httpcore.ConnectionPool(
+                tls, max_connections=_CONNECTIONS, keepalive_expiry=_IDLE_S, network_backend=network
+            )
             if proxy is None
             else httpcore.HTTPProxy(
                 _core_url(proxy.url),
                 proxy.raw_auth,
                 ssl_context=tls,
                 max_connections=_CONNECTIONS,
+                keepalive_expiry=_IDLE_S,
                 network_backend=network,
             )
         )

@@ -84,6 +84,8 @@ def _url(text: str, setting: str) -> httpx.URL:
         raise Misconfigured(f"{setting}: not an address") from None
     if url.scheme not in _SCHEMES or not url.host:
         raise Misconfigured(f"{setting}: must be http://host[:port] or https://host[:port]")
+    if url.port is not None and not 0 < url.port < 65_536:
+        raise Misconfigured(f"{setting}: there is no such port")
     return url
 
 

@@ -65,7 +65,8 @@ class MlflowSource:
 
     def _remember(self, readings: Mapping[str, RunReading | EvalstopError]) -> None:
         heavy = {run_id for run_id, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}
-        older = self._heavy - readings.keys()
+        # A run that was not asked this time is still what it was.
+        older = self._heavy - {run_id for run_id, reading in readings.items() if isinstance(reading, RunReading)}
         self._heavy = frozenset(heavy | older) if len(older) < _MOST_REMEMBERED else frozenset(heavy)
 
 
