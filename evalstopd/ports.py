@@ -55,8 +55,8 @@ class Cluster(Protocol):
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
-    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[str, Ending]:
-        """Tell how these lives ended, by job id; those not known to have ended are left out."""
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended; those not known to have ended are left out."""
 
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
