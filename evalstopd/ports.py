@@ -81,8 +81,8 @@ class RunReading:
 class MetricsSource(Protocol):
     """The tracker, for reading: one run's trouble never costs another run its reading."""
 
-    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
-        """Return for each run id its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
 
 
 class RunWriter(Protocol):

@@ -31,10 +31,11 @@ class _Part(BaseModel):
 
 
 class SlurmSettings(_Part):
-    """How Slurm is spoken to. `time_limit_s` bounds each command."""
+    """How Slurm is spoken to. `time_limit_s` bounds each command; `conf` is the site's slurm.conf if not the usual."""
 
     time_limit_s: float = Field(default=5.0, gt=0, le=60)
-    bin_dir: str = ""
+    conf: str = ""
+    path: str = "/usr/bin:/usr/sbin:/bin:/sbin"
 
 
 class MlflowSettings(_Part):
@@ -46,6 +47,9 @@ class MlflowSettings(_Part):
     username: str = ""
     password: SecretStr = SecretStr("")
     token: SecretStr = SecretStr("")
+    workspace: str = ""
+    proxy: SecretStr = SecretStr("")
+    ca_file: str = ""
 
 
 class KeeperSettings(_Part):

@@ -1,15 +1,19 @@
 """Settings become adapters, adapters become a loop: the one module that imports concrete adapters."""
 
+import os
 import threading
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
-from evalstopd.adapters.mlflow import MlflowSource
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.adapters.notify.log import LogNotifier
-from evalstopd.adapters.slurm import SlurmCluster
+from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
 from evalstopd.checks import Probe, probe
-from evalstopd.errors import Unavailable
+from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Ports
 from evalstopd.settings import Settings, make_rules
@@ -40,12 +44,31 @@ def make_loop(settings: Settings, stopping: threading.Event) -> Loop:
 
 def make_cluster(settings: Settings) -> SlurmCluster:
     """Return the scheduler's adapter."""
-    return SlurmCluster(time_limit_s=settings.slurm.time_limit_s, bin_dir=settings.slurm.bin_dir)
+    slurm = settings.slurm
+    return SlurmCluster(ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
+
+
+def make_plain_cluster() -> SlurmCluster:
+    """Return the scheduler's adapter without any settings, for an owner's own shell."""
+    return SlurmCluster(ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
 
 
 def make_metrics(settings: Settings) -> MlflowSource:
-    """Return the tracker's adapter. Raises Misconfigured without an address."""
-    return MlflowSource(settings.mlflow)
+    """Return the tracker's adapter. Raises Misconfigured without a good address."""
+    mlflow = settings.mlflow
+    if not mlflow.tracking_uri:
+        raise Misconfigured("mlflow.tracking_uri is not set")
+    server = Server(
+        uri=mlflow.tracking_uri,
+        timeout_s=mlflow.time_limit_s,
+        username=mlflow.username,
+        password=mlflow.password.get_secret_value(),
+        token=mlflow.token.get_secret_value(),
+        workspace=mlflow.workspace,
+        proxy=mlflow.proxy.get_secret_value(),
+        ca_file=mlflow.ca_file,
+    )
+    return MlflowSource(Http(server), SystemClock())
 
 
 def make_keeper(settings: Settings) -> KeeperClient:
@@ -67,11 +90,6 @@ def make_checked_store(settings: Settings) -> SqlStore:
     """Return the store after a look at its version. Raises Fatal where it is another one."""
     check(settings.store.url)
     return make_store(settings)
-
-
-def make_plain_cluster() -> SlurmCluster:
-    """Return the scheduler's adapter without any settings, for an owner's own shell."""
-    return SlurmCluster()
 
 
 def make_checks(settings: Settings) -> tuple[Probe, ...]:

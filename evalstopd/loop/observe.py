@@ -52,8 +52,8 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     seen = {each.key: each for each in _watched(sightings, rules, snapshot.now_s)}
     claims = [Claim(one.key, one.sighting.job, one.wishes.run_id) for one in seen.values() if one.wishes.run_id]
     due = _due(seen, claims, book, snapshot.now_s)
-    answers = ports.metrics.read(_queries(due)) if due else {}
-    facts = {run: each.facts for run, each in answers.items() if isinstance(each, RunReading)}
+    answers = ports.metrics.read(list({_query(one): None for one in due.values()})) if due else {}
+    facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
     decisions = bind(claims, facts, book.holders)
     readings, unread = _sort_answers(due, answers, decisions, tally)
     tally.add("jobs", len(snapshot.jobs))
@@ -118,21 +118,21 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
     return {key: one for key, one in seen.items() if is_due(one)}
 
 
-def _queries(due: Mapping[JobKey, Seen]) -> list[RunQuery]:
-    wanted = [RunQuery(one.wishes.run_id or "", one.standing.terms.metric) for one in due.values()]
-    return list({query.run_id: query for query in wanted}.values())
+def _query(one: Seen) -> RunQuery:
+    """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
+    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric)
 
 
 def _sort_answers(
     due: Mapping[JobKey, Seen],
-    answers: Mapping[str, RunReading | EvalstopError],
+    answers: Mapping[RunQuery, RunReading | EvalstopError],
     decisions: Mapping[JobKey, Bound | Refused],
     tally: Tally,
 ) -> tuple[dict[JobKey, RunReading], dict[JobKey, EvalstopError]]:
     readings: dict[JobKey, RunReading] = {}
     unread: dict[JobKey, EvalstopError] = {}
     for key, one in due.items():
-        answer = answers.get(one.wishes.run_id or "", Unavailable("the tracker left the run out of its answer"))
+        answer = answers.get(_query(one), Unavailable("the tracker left a run out of its answer"))
         if isinstance(answer, EvalstopError):
             unread[key] = answer
             if not isinstance(answer, Rejected):

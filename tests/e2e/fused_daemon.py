@@ -1,4 +1,4 @@
-"""The daemon with a fuse round its ports, for tests: SIGKILL before or after an effect. fused_daemon.py EFFECT MOMENT."""
+"""The daemon with a fuse round its ports, for tests: SIGKILL before or after an effect; takes EFFECT MOMENT."""
 
 import os
 import signal

@@ -173,7 +173,7 @@ class Error500(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(500)
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815  the name is the base class's
 
     def log_message(self, *arguments: object) -> None:
         del arguments

@@ -40,9 +40,9 @@ class FakeTracker:
         when = timestamp_ms if timestamp_ms is not None else step
         self.runs[run_id].points.setdefault(key, []).append(Point(run_id, step, value, when))
 
-    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Read runs, each for itself."""
-        return {query.run_id: self._read(query) for query in queries}
+        return {query: self._read(query) for query in queries}
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags."""
