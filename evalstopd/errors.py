@@ -23,3 +23,11 @@ class Fatal(EvalstopError):
     """Going on could do harm (a store of another version, a broken invariant). Ends the process."""
 
     exit_code = 70
+
+
+class CheckpointMissing(EvalstopError):
+    """There is no such checkpoint folder or pin: not yet, or no longer."""
+
+
+class CheckpointIncomplete(EvalstopError):
+    """The checkpoint is there but not whole; it may become whole."""

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,9 @@ from demo.rig.cluster import Cluster
 from demo.rig.mlflow_server import MlflowServer
 from demo.rig.packages import ensure_packages, obstacle
 from demo.rig.places import new_reachable_directory
+from demo.service import Service
+
+from tests.e2e.site import METRIC, Site
 
 ACCOUNT = "ml"
 
@@ -54,3 +57,34 @@ def mlflow_server(reachable_directory: Path) -> Iterator[MlflowServer]:
     pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
     with MlflowServer(sys.executable, reachable_directory / "mlflow") as server:
         yield server
+
+
+@pytest.fixture
+def make_site(
+    cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Site]]:
+    """A maker of sites: `make_site(start=True, SECTION={...})` has a daemon in enforce mode unless told otherwise."""
+    made: list[Site] = []
+    keeper = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60]
+
+    def make(*, start: bool = True, **changes: Mapping[str, object]) -> Site:
+        settings: dict[str, dict[str, object]] = {
+            "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC},
+            "enforce": {"override": "a test", "notice_s": 0},
+            "mlflow": {"tracking_uri": mlflow_server.uri, "server": "authenticated", "time_limit_s": 2.0},
+            "daemon": {"tick_s": 0.4},
+        }
+        for section, values in changes.items():
+            settings.setdefault(section, {}).update(values)
+        service = Service(reachable_directory / name, cluster, sys.executable, keeper, settings)
+        service.__enter__()
+        made.append(Site(cluster, mlflow_server, service))
+        if start:
+            service.start_daemon()
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.service.stop()
+        site.clear()

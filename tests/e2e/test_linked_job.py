@@ -30,17 +30,13 @@ def comment(cluster: Cluster, job: str) -> str:
 
 
 def run_of(server: MlflowServer, run_id: str) -> dict[str, str]:
-    with urllib.request.urlopen(
-        f"{server.uri}/api/2.0/mlflow/runs/get?run_id={run_id}", timeout=10
-    ) as answer:
+    with urllib.request.urlopen(f"{server.uri}/api/2.0/mlflow/runs/get?run_id={run_id}", timeout=10) as answer:
         return {tag["key"]: tag["value"] for tag in json.load(answer)["run"]["data"]["tags"]}
 
 
 @pytest.mark.slurm
 @pytest.mark.mlflow
-def test_each_task_of_an_array_names_its_own_run(
-    cluster: Cluster, mlflow_server: MlflowServer, examples: Path
-) -> None:
+def test_each_task_of_an_array_names_its_own_run(cluster: Cluster, mlflow_server: MlflowServer, examples: Path) -> None:
     """Two tasks, the last one too, keep the owner's words in their comments and add a run of their own."""
     exports = f"ALL,PYTHON={sys.executable},EXAMPLES={examples},PROGRAM=replay"
     array = cluster.sbatch(

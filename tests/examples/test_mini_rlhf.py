@@ -28,9 +28,7 @@ def point(step: int) -> EvalPoint:
 def run(program: str, folder: Path, *arguments: str) -> str:
     """Run the program as a user would, outside Slurm, against an MLflow store of its own in `folder`."""
     needs("mlflow", "mini_rlhf.job")
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW", "SLURM"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW", "SLURM"))}
     environment |= {"PYTHONPATH": str(EXAMPLES), "MLFLOW_TRACKING_URI": f"sqlite:///{folder}/mlflow.db"}
     command = [sys.executable, "-m", f"mini_rlhf.{program}", "--pace-s", "0", *arguments]
     done = subprocess.run(
@@ -144,9 +142,7 @@ def test_rotation_leaves_other_folders_alone(tmp_path: Path) -> None:
 
 def test_a_replay_is_taken_for_the_run_it_plays(tmp_path: Path) -> None:
     """It logs the recorded scores, rotates alike, takes up an earlier life, and says that it is a replay."""
-    output = run(
-        "replay", tmp_path, "--kl", "0", "--seed", str(seeds.HACKING_SEEDS[0]), "--output-dir", "out"
-    )
+    output = run("replay", tmp_path, "--kl", "0", "--seed", str(seeds.HACKING_SEEDS[0]), "--output-dir", "out")
 
     params, history = logged(tmp_path)
     assert "replay" in output.splitlines()[0]

@@ -14,6 +14,15 @@ from evalstopd.core.detectors.verdict import (
 )
 
 __all__ = [
-    "DETECTORS", "KEEP_GOING", "Declining", "Detector", "KDeclines", "KeepGoing", "Never", "Stop", "Verdict",
-    "detector", "fold",
+    "DETECTORS",
+    "KEEP_GOING",
+    "Declining",
+    "Detector",
+    "KDeclines",
+    "KeepGoing",
+    "Never",
+    "Stop",
+    "Verdict",
+    "detector",
+    "fold",
 ]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 
@@ -42,7 +43,7 @@ class KDeclines:
     def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
         """Take one eval: (previous score, declines so far) and the verdict after it."""
         previous, count = state
-        if not point.score - point.score == 0.0:  # NaN and infinities
+        if not is_score(point.score):
             return state, self._verdict(count)
         fell = previous is not None and self._loss(previous, point.score) > self.min_delta
         count = count + 1 if fell else 0

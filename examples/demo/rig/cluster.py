@@ -185,15 +185,11 @@ class Cluster:
     def _check_traversable(self) -> None:
         probe = ["runuser", "-u", STRANGER, "--", "cat", str(self._layout.conf)]
         if self._call(probe, self.env, COMMAND_S, None, Path("/")).returncode:
-            raise RigError(
-                f"other users cannot reach {self.directory}: each folder above it must let them through"
-            )
+            raise RigError(f"other users cannot reach {self.directory}: each folder above it must let them through")
 
     def _checked(self, argv: Sequence[str], done: subprocess.CompletedProcess[str]) -> str:
         if done.returncode:
-            raise RigError(
-                f"'{' '.join(argv)}' failed ({done.returncode}): {(done.stderr or done.stdout).strip()}"
-            )
+            raise RigError(f"'{' '.join(argv)}' failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
     def _call(

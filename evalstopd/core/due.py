@@ -1,0 +1,32 @@
+"""When a job's run is worth reading again, by our own arrival times (a client's clock proves nothing)."""
+
+from itertools import pairwise
+from statistics import median
+
+from evalstopd.core.watch import Reads
+
+_EAGER_S = 600.0
+_LONGEST_S = 900.0
+_MEMORY = 9
+
+
+def after_read(reads: Reads, now_s: float, *, arrived: bool, tick_s: float, started_s: float) -> Reads:
+    """Return the schedule after a good read at `now_s` that brought new evals or not. Times in seconds.
+
+    Until two arrivals are known: each tick during the first 10 minutes of the job, then doubling up to 10
+    minutes. After that: last arrival + max(tick, 0.8 x the median gap), at most 15 minutes; an overdue
+    eval is asked for ever more rarely, up to the same limit.
+    """
+    arrivals = (*reads.arrivals, now_s)[-_MEMORY:] if arrived else reads.arrivals
+    empty = 0 if arrived else reads.empty + 1
+    wait = _wait(arrivals, empty, now_s - started_s, tick_s)
+    return Reads(arrivals, empty, now_s + wait, now_s)
+
+
+def _wait(arrivals: tuple[float, ...], empty: int, age_s: float, tick_s: float) -> float:
+    if len(arrivals) < 2:
+        return tick_s if age_s < _EAGER_S else min(tick_s * 2.0 ** min(empty, 20), _EAGER_S)
+    gap = median(later - earlier for earlier, later in pairwise(arrivals))
+    first = max(tick_s, 0.8 * gap)
+    again = max(tick_s, 0.1 * gap) * 2.0 ** min(max(empty - 1, 0), 20)
+    return min(first if empty == 0 else again, _LONGEST_S)

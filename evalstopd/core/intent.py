@@ -1,0 +1,293 @@
+"""The life of an intent: a stop that was decided, as a transition table, and the one next step to take.
+
+Invariant: an intent is only closed by an observed end of its job, a veto, or a reason it was given up for.
+Whatever step the process dies in, `next_step` on what is then observed leads to the same end.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung
+from evalstopd.core.watch import Pin, PinState
+from evalstopd.core.wishes import Signal
+
+
+class State(StrEnum):
+    """Where an intent stands."""
+
+    PLANNED = "planned"
+    WARNED = "warned"
+    PROMOTED = "promoted"
+    SIGNALLED = "signalled"
+    CANCELLED = "cancelled"
+    CONFIRMED = "confirmed"
+    VETOED = "vetoed"
+    ABANDONED = "abandoned"
+
+
+_GIVEN_UP = frozenset({State.VETOED, State.ABANDONED})
+TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType(
+    {
+        State.PLANNED: frozenset({State.WARNED}) | _GIVEN_UP,
+        State.WARNED: frozenset({State.PROMOTED}) | _GIVEN_UP,
+        State.PROMOTED: frozenset({State.SIGNALLED, State.CANCELLED}) | _GIVEN_UP,
+        State.SIGNALLED: frozenset({State.CANCELLED}) | _GIVEN_UP,
+        State.CANCELLED: frozenset({State.CONFIRMED, State.ABANDONED}),
+        State.CONFIRMED: frozenset(),
+        State.VETOED: frozenset(),
+        State.ABANDONED: frozenset(),
+    }
+)
+CLOSED = frozenset(state for state, following in TRANSITIONS.items() if not following)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a stop was decided on, frozen: later points never change it.
+
+    `k_before_step` is where the paper takes its checkpoint (k evals before the trigger), recorded beside
+    `best_step`, the maximum over the curve, which is what is kept.
+    """
+
+    rule: str
+    metric: str
+    mode: str
+    run_id: str
+    proof: str
+    two_way: bool
+    steps: tuple[int, ...]
+    scores: tuple[float, ...]
+    trigger_step: int
+    best_step: int
+    best_score: float
+    k_before_step: int | None
+    declines: int
+    reason: str
+    settings_hash: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A decided stop.
+
+    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to cancel that were sent or about
+    to be; `events` is how many lines its history has; `telling` names a message that is being sent.
+    """
+
+    key: JobKey
+    life: Life
+    rung: Rung
+    evidence: Evidence
+    created_s: float
+    not_before_s: float
+    state: State = State.PLANNED
+    changed_s: float = 0.0
+    cancel_tries: int = 0
+    events: int = 1
+    telling: str = ""
+    signal: Signal | None = None
+    note: str = ""
+    kept_path: str = ""
+    user: str = ""
+    nodes: tuple[str, ...] = ()
+    gpus: int = 0
+    ending: Ending | None = None
+    handed_to: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the intent's name: one per job, life and triggering step."""
+        return f"{self.key.text}:{self.life.restarts}:{self.evidence.trigger_step}"
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether nothing is left to do."""
+        return self.state in CLOSED
+
+
+@dataclass(frozen=True, slots=True)
+class IntentEvent:
+    """One line of an intent's append-only history; `seq` counts from 0."""
+
+    intent_id: str
+    seq: int
+    at_s: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WouldBeStop:
+    """A stop that the observe rung only books: what would have been done, and on what evidence."""
+
+    key: JobKey
+    life: Life
+    at_s: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What this pass sees of an intent's job.
+
+    `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
+    restarts together. `fresh` tells whether this pass read the run's points well.
+    """
+
+    phase: Phase | None
+    same_life: bool
+    keep: bool
+    rung: Rung
+    fresh: bool
+    stale: bool
+    best_step: int | None
+    pin: Pin | None
+    killed: bool
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Tell the owner what was decided and when it will be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Publish the verified pin as best."""
+
+    pin: Pin
+
+
+@dataclass(frozen=True, slots=True)
+class SendSignal:
+    """Give the owner's script the signal it asked for."""
+
+    signal: Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Ask Slurm to end the job, after a last look."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCancelled:
+    """Record that a request to cancel was seen to take effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Close the intent on the observed end."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Close the intent without a stop: vetoed or abandoned."""
+
+    state: State
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do in this pass."""
+
+    why: str
+
+
+Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | GiveUp | Wait
+UNKNOWN_END = "UNKNOWN"
+_MOST_CANCELS = 5
+_CANCELLING = (State.PROMOTED, State.SIGNALLED)
+_MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
+
+
+def move(intent: Intent, to: State, at_s: float) -> Intent:
+    """Return the intent in its next state. Raises ValueError for a move the table does not have."""
+    if to not in TRANSITIONS[intent.state]:
+        raise ValueError(f"an intent cannot go from {intent.state} to {to}")
+    return replace(intent, state=to, changed_s=at_s)
+
+
+def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
+    """Return the one step to take now; pure, so that a repeated pass repeats the answer."""
+    if intent.closed:
+        return Wait("closed")
+    if intent.state is State.CANCELLED:
+        return _after_cancel(see.ending)
+    if intent.cancel_tries and intent.state in _CANCELLING and not _may_be_running(see):
+        return NoteCancelled()
+    return _withdrawn(intent, see) or _onward(intent, see, now_s)
+
+
+def _after_cancel(ending: Ending | None) -> Step:
+    if ending is None:
+        return Wait("the end is not seen yet")
+    if ending.state == UNKNOWN_END:
+        return GiveUp(State.ABANDONED, "how the job ended could not be learned")
+    return Confirm(ending)
+
+
+def _may_be_running(see: Situation) -> bool:
+    if see.ending is not None:
+        return False
+    return see.phase is None or (see.same_life and see.phase in _MAYBE_RUNNING)
+
+
+def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
+    """Return why an intent that has not cancelled anything yet is given up, if it is.
+
+    A stop latches within its life: only these withdraw it, not a later rise that is no new best.
+    """
+    if see.keep:
+        return GiveUp(State.VETOED, "the comment says evalstop=keep")
+    reasons = (
+        (see.ending is not None, f"the job ended by itself: {see.ending.state if see.ending else ''}"),
+        (see.phase is not None and not see.same_life, "the job id now names another job or life"),
+        (see.phase in (Phase.PENDING, Phase.ENDING, Phase.ENDED), "the job no longer runs"),
+        (see.killed, "the kill switch is set"),
+        (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
+        (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
+        (see.stale, "its evals could not be read for too long"),
+    )
+    return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
+
+
+def _onward(intent: Intent, see: Situation, now_s: float) -> Step:
+    """Return the next step of an intent that nothing withdraws."""
+    if see.phase is not Phase.RUNNING:
+        return Wait("the job is not seen running")
+    if intent.state is State.PLANNED:
+        return Warn()
+    waits = (
+        (intent.rung < Rung.ENFORCE, "the warn rung stops nothing"),
+        (now_s < intent.not_before_s, "the owner's notice is running"),
+        (not see.fresh, "its evals were not read in this pass"),
+    )
+    waiting = next((Wait(why) for holds, why in waits if holds), None)
+    if waiting is not None:
+        return waiting
+    return _promotion(see.pin) if intent.state is State.WARNED else _ending(intent, now_s)
+
+
+def _ending(intent: Intent, now_s: float) -> Step:
+    """Return the signal that the owner asked for, the wait for its grace, or the cancel."""
+    if intent.signal is not None and intent.state is State.PROMOTED:
+        return SendSignal(intent.signal)
+    if intent.signal is not None and now_s < intent.changed_s + intent.signal.grace_s:
+        return Wait("the owner's grace is running")
+    if intent.cancel_tries >= _MOST_CANCELS:
+        return GiveUp(State.ABANDONED, f"still running after {_MOST_CANCELS} cancels")
+    return Cancel()
+
+
+def _promotion(pin: Pin | None) -> Step:
+    """Stop only on a verified pin: without one the stop has become a warning."""
+    if pin is None or pin.state in (PinState.LOST, PinState.DROPPED):
+        return GiveUp(State.ABANDONED, f"no safe checkpoint: {pin.why if pin else 'none was pinned'}")
+    return Promote(pin) if pin.safe else Wait("its best checkpoint is not pinned yet")

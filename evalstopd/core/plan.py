@@ -1,0 +1,191 @@
+"""From what was observed to what is decided: new watches, pins, intents and remarks, all as data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.curve import best
+from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
+from evalstopd.core.identity import Sighting
+from evalstopd.core.intent import Evidence, Intent, WouldBeStop
+from evalstopd.core.model import Eval, JobKey, JobView, Rung
+from evalstopd.core.rules import Rules, Standing, make_detector
+from evalstopd.core.watch import Pin, PinState, Terms, Watch
+from evalstopd.core.wishes import Wishes
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One job whose run was read in this pass, with all that its judgement needs."""
+
+    sighting: Sighting
+    watch: Watch
+    standing: Standing
+    wishes: Wishes
+    evals: tuple[Eval, ...]
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was decided before for the present lives.
+
+    `triggered` has the newest step at which an intent was triggered, `booked` the would-be stops.
+    """
+
+    pins: Mapping[JobKey, tuple[Pin, ...]]
+    open_intents: Mapping[JobKey, Intent]
+    triggered: Mapping[JobKey, int]
+    booked: frozenset[JobKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What this pass decided. Nothing of it has been done yet."""
+
+    watches: tuple[Watch, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    would_be: tuple[WouldBeStop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What every decision carries so that it can be judged later."""
+
+    now_s: float
+    settings_hash: str
+    version: str
+
+
+def plan(cases: Sequence[Case], known: Known, rules: Rules, stamp: Stamp) -> Plan:
+    """Judge every case by its own rule; deterministic, each job for itself."""
+    judged = [_judge(case, known, rules, stamp) for case in cases]
+    return Plan(
+        watches=tuple(each.watch for each in judged),
+        pins=tuple(pin for each in judged for pin in each.pins),
+        intents=tuple(each.intent for each in judged if each.intent is not None),
+        would_be=tuple(each.would_be for each in judged if each.would_be is not None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    watch: Watch
+    pins: tuple[Pin, ...] = ()
+    intent: Intent | None = None
+    would_be: WouldBeStop | None = None
+
+
+def verdicts(evals: Sequence[Eval], terms: Terms) -> tuple[Verdict, ...]:
+    """Return the verdict after each eval of a curve under a job's terms."""
+    return fold(make_detector(terms), JobView("", 0.0, 0), evals)
+
+
+def declines(verdict: Verdict) -> int:
+    """Return the decline counter that a verdict stands for."""
+    match verdict:
+        case KeepGoing():
+            return 0
+        case Declining(count=count) | Stop(count=count):
+            return count
+
+
+def _judge(case: Case, known: Known, rules: Rules, stamp: Stamp) -> _Judged:
+    if not case.evals:
+        return _Judged(case.watch)
+    answers = verdicts(case.evals, case.standing.terms)
+    watch = _renewed(case, answers[-1])
+    pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
+    last = answers[-1]
+    if not isinstance(last, Stop) or not _may_trigger(case, watch, known):
+        return _Judged(watch, pins)
+    evidence = _evidence(case, watch, last, answers, stamp)
+    if case.standing.terms.rung is Rung.OBSERVE:
+        return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
+    return _Judged(watch, pins, intent=_intent(case, watch, evidence, rules, stamp))
+
+
+def _renewed(case: Case, last: Verdict) -> Watch:
+    mode = case.standing.terms.mode
+    top = best(case.evals, mode)
+    newest = case.evals[-1]
+    return replace(
+        case.watch,
+        evals=len(case.evals),
+        declines=declines(last),
+        last_step=newest.step,
+        last_score=newest.score,
+        last_life=newest.life,
+        best_step=top.step if top else None,
+        best_score=top.score if top else None,
+    )
+
+
+def _wanted_pin(case: Case, watch: Watch, held: Sequence[Pin], now_s: float) -> tuple[Pin, ...]:
+    """From the warn rung up each new best is pinned as it appears: trainers rotate checkpoints away."""
+    rung = case.standing.terms.rung
+    if rung < Rung.WARN or watch.best_step is None or watch.best_score is None:
+        return ()
+    if any(pin.step == watch.best_step for pin in held):
+        return ()
+    return (Pin(watch.key, watch.best_step, watch.best_score, PinState.WANTED, now_s),)
+
+
+def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
+    """A stop is decided on an eval of the present life, never against a veto, and once for a trigger.
+
+    After an intent was given up, only a later eval may trigger anew; a would-be stop is booked once a life.
+    """
+    newest = case.evals[-1]
+    rung = case.standing.terms.rung
+    if case.wishes.keep or newest.life != watch.life.restarts or rung is Rung.OFF:
+        return False
+    if rung is Rung.OBSERVE:
+        return watch.key not in known.booked
+    return watch.key not in known.open_intents and newest.step > known.triggered.get(watch.key, newest.step - 1)
+
+
+def _evidence(case: Case, watch: Watch, stop: Stop, answers: Sequence[Verdict], stamp: Stamp) -> Evidence:
+    terms = case.standing.terms
+    at = len(answers) - 1 - stop.count
+    return Evidence(
+        rule=terms.rule,
+        metric=terms.metric,
+        mode=terms.mode.value,
+        run_id=watch.run_id or "",
+        proof=case.proof,
+        two_way=watch.two_way,
+        steps=tuple(each.step for each in case.evals),
+        scores=tuple(each.score for each in case.evals),
+        trigger_step=case.evals[-1].step,
+        best_step=watch.best_step if watch.best_step is not None else case.evals[-1].step,
+        best_score=watch.best_score if watch.best_score is not None else case.evals[-1].score,
+        k_before_step=case.evals[at].step if at >= 0 else None,
+        declines=stop.count,
+        reason=_reason(stop, watch),
+        settings_hash=stamp.settings_hash,
+        version=stamp.version,
+    )
+
+
+def _reason(stop: Stop, watch: Watch) -> str:
+    return (
+        f"{stop.reason}, from the best {watch.best_score:.6g} at step {watch.best_step} "
+        f"to {watch.last_score:.6g} at step {watch.last_step}"
+    )
+
+
+def _intent(case: Case, watch: Watch, evidence: Evidence, rules: Rules, stamp: Stamp) -> Intent:
+    return Intent(
+        key=watch.key,
+        life=watch.life,
+        rung=case.standing.terms.rung,
+        evidence=evidence,
+        created_s=stamp.now_s,
+        not_before_s=stamp.now_s + rules.notice_s,
+        changed_s=stamp.now_s,
+        signal=case.wishes.signal,
+        user=case.sighting.job.user,
+        nodes=case.sighting.job.nodes,
+        gpus=case.sighting.job.gpus,
+    )

@@ -1,0 +1,112 @@
+"""Who is watched, on which rung, by which rule: the site's settings, the owner's wishes, the ceiling."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from evalstopd.core.detectors import Detector, detector
+from evalstopd.core.model import Job, Mode, Rung
+from evalstopd.core.spec import Spec, parse_spec
+from evalstopd.core.watch import Terms
+from evalstopd.core.wishes import Wishes
+
+
+class ServerClass(StrEnum):
+    """Who can write into a run: its owner only (the server checks), or any user."""
+
+    AUTHENTICATED = "authenticated"
+    OPEN = "open"
+
+
+_CEILING_WHY = "any user can write to an open MLflow server, and the owner did not ask for enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The site's rules as pure data. Times in seconds.
+
+    `open_server_accepted` is the admin's written reason for trusting points that any user could have
+    written; empty means that they are not trusted above the warn rung unless the owner asks for it.
+    """
+
+    rung: Rung = Rung.OBSERVE
+    rule: str = "k-declines:k=2"
+    metric: str = ""
+    mode: Mode = Mode.MAX
+    partitions: tuple[str, ...] = ()
+    exempt_accounts: tuple[str, ...] = ()
+    server: ServerClass = ServerClass.OPEN
+    open_server_accepted: str = ""
+    notice_s: float = 1800.0
+    tick_s: float = 30.0
+    stale_s: float = 900.0
+    candidates: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a job stands now: its terms after settings, wishes and ceiling, with the reason for the rung."""
+
+    terms: Terms
+    why: str
+
+
+def is_governed(job: Job, rules: Rules) -> bool:
+    """Tell whether a job is one this daemon looks at: GPUs, a watched partition, no exempt account."""
+    return (
+        job.gpus > 0
+        and job.het_id is None
+        and (not rules.partitions or job.partition in rules.partitions)
+        and job.account not in rules.exempt_accounts
+    )
+
+
+def site_terms(rules: Rules) -> Terms:
+    """Return the terms the site gives a job that it sees for the first time."""
+    return Terms(rules.rung, rules.rule, rules.metric, rules.mode)
+
+
+def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
+    """Return the terms a job is judged by now: those it was first seen with, loosened, never tightened.
+
+    The owner may lower the rung and choose metric, direction and k. The owner's word `enforce` lifts the
+    ceiling of an open server, never the site's own rung.
+    """
+    rung, why = min(
+        (first.rung, "the rung this job was first seen on"),
+        (rules.rung, "the site's rung"),
+        (_ceiling(wishes, rules), _CEILING_WHY),
+        (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
+        key=lambda each: each[0],
+    )
+    if wishes.faults:
+        rung, why = Rung.OFF, f"the comment is ambiguous: {wishes.faults[0]}"
+    rule = "never" if rules.rule == "never" else first.rule
+    terms = Terms(
+        rung, _with_k(rule, wishes.k), wishes.metric or first.metric or rules.metric, wishes.mode or first.mode
+    )
+    return Standing(terms, why)
+
+
+def make_detector(terms: Terms) -> Detector:
+    """Return the detector of a job's terms."""
+    return detector(terms.rule, terms.mode)
+
+
+def _ceiling(wishes: Wishes, rules: Rules) -> Rung:
+    trusted = rules.server is ServerClass.AUTHENTICATED or rules.open_server_accepted
+    return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
+
+
+def _with_k(rule: str, k: int | None) -> str:
+    """Return the rule with the owner's k, where the rule has one."""
+    parsed = parse_spec(rule)
+    if k is None or parsed.name != "k-declines":
+        return rule
+    others = tuple(pair for pair in parsed.params if pair[0] != "k")
+    return format_spec(replace(parsed, params=(("k", float(k)), *others)))
+
+
+def format_spec(spec: Spec) -> str:
+    """Return a spec as text."""
+    params = ",".join(f"{key}={value:g}" for key, value in spec.params)
+    return f"{spec.name}:{params}" if params else spec.name

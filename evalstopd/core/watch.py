@@ -1,0 +1,105 @@
+"""What is kept of a watched job between two ticks."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it."""
+
+    rung: Rung
+    rule: str
+    metric: str
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """When a job's run was read with what success, by our own clock (client timestamps prove nothing).
+
+    `arrivals` are the last distinct moments at which new evals arrived; `empty` counts the due reads
+    since then that brought nothing; `due_s` is when the next read is worth its cost.
+    """
+
+    arrivals: tuple[float, ...] = ()
+    empty: int = 0
+    due_s: float = 0.0
+    good_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A watched job: who it is, what it is bound to, how its curve stands.
+
+    `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
+    `started_s` when Slurm says that the present life started.
+    """
+
+    key: JobKey
+    life: Life
+    first_s: float
+    terms: Terms
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    name: str = ""
+    gpus: int = 0
+    nodes: tuple[str, ...] = ()
+    started_s: float | None = None
+    run_id: str | None = None
+    two_way: bool = False
+    output_dir: str | None = None
+    evals: int = 0
+    declines: int = 0
+    last_step: int | None = None
+    last_score: float | None = None
+    last_life: int = 0
+    best_step: int | None = None
+    best_score: float | None = None
+    reads: Reads = Reads()
+    vanished_s: float | None = None
+    ending: Ending | None = None
+
+
+class PinState(StrEnum):
+    """The life of a pin; only PINNED and PUBLISHED are safe to stop on."""
+
+    WANTED = "wanted"
+    PINNED = "pinned"
+    PUBLISHED = "published"
+    LOST = "lost"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A protected copy of a candidate best checkpoint, or the wish for one. Sizes in bytes."""
+
+    key: JobKey
+    step: int
+    score: float
+    state: PinState
+    wanted_s: float
+    path: str = ""
+    files: int = 0
+    size: int = 0
+    manifest: str = ""
+    why: str = ""
+
+    @property
+    def safe(self) -> bool:
+        """Tell whether this pin was linked whole and verified."""
+        return self.state in (PinState.PINNED, PinState.PUBLISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One line about something that was not done, said once for a subject."""
+
+    subject: str
+    code: str
+    text: str
+    at_s: float

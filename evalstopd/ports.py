@@ -1,0 +1,276 @@
+"""Every port of the loop: small protocols, batch first. Errors come from `evalstopd.errors` only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from evalstopd.core.binding import RunFacts
+from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.model import Ending, Job, JobKey, Life, Point
+from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.errors import EvalstopError
+
+
+class Clock(Protocol):
+    """Tells the time; nothing else in the project does."""
+
+    def now_s(self) -> float:
+        """Return seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One whole listing of a cluster's queue: pending, running, suspended and ending jobs."""
+
+    cluster: str
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndingQuery:
+    """Which life of a job accounting is asked about; `submitted_s` tells lives and reused ids apart."""
+
+    job_id: str
+    life: Life
+
+
+class Cluster(Protocol):
+    """The scheduler. Each call is one scheduler call, whatever the number of jobs.
+
+    Raises Unavailable where the scheduler does not answer wholly and in time.
+    """
+
+    def queue(self) -> Queue:
+        """List the queue. An answer that is partial, contradictory or without a cluster name is Unavailable."""
+
+    def look(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """Show these jobs as they are now, recently ended ones too; unknown ids are left out."""
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """Ask to end these running jobs. Success proves nothing: look again.
+
+        Raises Rejected where there is no right to; Unavailable where the outcome is unknown.
+        """
+
+    def signal(self, job_id: str, name: str) -> None:
+        """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
+
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended; those not known to have ended are left out."""
+
+    def set_comment(self, job_id: str, comment: str) -> None:
+        """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which metric of which run to read."""
+
+    run_id: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """One run as read: its facts and every point of the metric asked for (life and arrival not set)."""
+
+    facts: RunFacts
+    points: tuple[Point, ...]
+
+
+class MetricsSource(Protocol):
+    """The tracker, for reading: one run's trouble never costs another run its reading."""
+
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
+        """Return for each run id its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+
+
+class RunWriter(Protocol):
+    """The tracker, for writing; each write is read back. Raises Unavailable or Rejected."""
+
+    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Set tags on a run."""
+
+    def mark_killed(self, run_id: str) -> str:
+        """Set the run KILLED if it is still RUNNING; return the status it has afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinPlace:
+    """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name."""
+
+    uid: int
+    output_dir: str
+    checkpoint: str
+    pin: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class PinReport:
+    """A pin as the keeper left it: absolute path, number of files, bytes, manifest digest."""
+
+    path: str
+    files: int
+    size: int
+    manifest: str
+
+
+class Keeper(Protocol):
+    """The privileged helper: file work as the job's owner. Each verb is idempotent.
+
+    Raises CheckpointMissing, CheckpointIncomplete, Rejected (refused or changed) or Unavailable (failed, no answer).
+    """
+
+    def pin(self, place: PinPlace) -> PinReport:
+        """Link and verify a checkpoint into its pin."""
+
+    def verify(self, place: PinPlace) -> PinReport:
+        """Check a pin against its manifest and its structure."""
+
+    def publish(self, place: PinPlace) -> PinReport:
+        """Verify a pin and make it the job's `best`; the path in the report is that of `best`."""
+
+    def drop(self, place: PinPlace) -> None:
+        """Remove a pin; removing what is not there is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message to a job's owner, in the words that every other place uses."""
+
+    key: JobKey
+    user: str
+    subject: str
+    text: str
+
+
+class Notifier(Protocol):
+    """Tells people. Never raises for a broken channel: what could not be sent is logged."""
+
+    def tell(self, message: Message) -> None:
+        """Send one message."""
+
+
+class KillSwitch(Protocol):
+    """The switch that stops all action at once and works when the store is down."""
+
+    def engaged(self) -> bool:
+        """Tell whether nothing may be acted on; an unreadable switch counts as engaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All that the store holds of jobs that are not over: the memory of the loop between two passes.
+
+    `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
+    `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
+    ones too; `booked` are the jobs with a would-be stop in their present life. `holders` are the jobs that runs
+    were last bound to.
+    `said` are the (subject, code) pairs already remarked on.
+    """
+
+    watches: tuple[Watch, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    triggered: Mapping[JobKey, int] = field(default_factory=dict)
+    booked: frozenset[JobKey] = frozenset()
+    holders: Mapping[str, JobKey] = field(default_factory=dict)
+    said: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A run proven to be a job's, from a moment on."""
+
+    key: JobKey
+    run_id: str
+    proof: str
+    two_way: bool
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one transaction writes.
+
+    Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
+    state that may lead to the new one, or in the same state); points and would-be stops that are there
+    already stay as they are; bindings, remarks and events are appended.
+    """
+
+    watches: tuple[Watch, ...] = ()
+    points: tuple[tuple[JobKey, Point], ...] = ()
+    pins: tuple[Pin, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    events: tuple[IntentEvent, ...] = ()
+    would_be: tuple[WouldBeStop, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(
+            (
+                self.watches,
+                self.points,
+                self.pins,
+                self.intents,
+                self.events,
+                self.would_be,
+                self.bindings,
+                self.remarks,
+            )
+        )
+
+
+class Store(Protocol):
+    """What is kept. Raises Unavailable where it cannot be reached, Fatal where it is of another version."""
+
+    def book(self, cluster: str) -> Book:
+        """Return what is open on a cluster."""
+
+    def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
+        """Return the stored points of these jobs, over all their lives and runs."""
+
+    def record(self, changes: Changes) -> None:
+        """Write all changes in one transaction, or none."""
+
+
+class Archive(Protocol):
+    """What is kept, for listings and reports; ended jobs too. Newest first."""
+
+    def find(self, job_id: str) -> tuple[Watch, ...]:
+        """Return the watched jobs that have had this id."""
+
+    def recent(self, limit: int) -> tuple[Watch, ...]:
+        """Return the watched jobs seen last."""
+
+    def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
+        """Return the intents of these jobs."""
+
+    def events_of(self, intent_ids: Sequence[str]) -> tuple[IntentEvent, ...]:
+        """Return the events of these intents, in order."""
+
+    def pins_of(self, keys: Sequence[JobKey]) -> tuple[Pin, ...]:
+        """Return the pins of these jobs."""
+
+    def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops of these jobs."""
+
+    def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
+        """Return what was remarked on these subjects (a job key's text, or `site`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything the loop touches, handed over by wiring or by a test."""
+
+    clock: Clock
+    cluster: Cluster
+    metrics: MetricsSource
+    runs: RunWriter
+    keeper: Keeper
+    store: Store
+    notifier: Notifier
+    kill_switch: KillSwitch
+    should_stop: Callable[[], bool] = lambda: False
