@@ -76,6 +76,7 @@ def test_the_child_is_the_owner_without_any_privilege(place: World, ask: Keeper)
         wait_for(lambda: [str(child)] if (place.home / ".tmp-step-200/optimizer.pt").exists() else [], int)
         status, alice = status_of(child), place.alice
         limits = Path(f"/proc/{child}/limits").read_text()
+        opened = {os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
         os.kill(child, signal.SIGKILL)
         answer = json.loads(peer.recv(70_000))
 
@@ -84,6 +85,7 @@ def test_the_child_is_the_owner_without_any_privilege(place: World, ask: Keeper)
     assert set(status["Groups"].split()) == {str(gid) for gid in os.getgrouplist("evsalice", alice.pw_gid)}
     assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
     assert (status["NoNewPrivs"], status["Umask"]) == ("1", "0077")
+    assert not [name for name in opened if name.startswith("socket:")]
     assert "Max core file size        0 " in limits
     assert "Max processes             0 " in limits
     assert (answer["kind"], answer["why"]) == ("failed", "the child died")
