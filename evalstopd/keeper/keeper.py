@@ -28,11 +28,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so the child never waits on it
 MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
-MAX_FILES, MAX_BYTES, MAX_DEPTH = (
-    20_000,
-    32 * 1024**4,
-    8,
-)  # of one checkpoint; a sparse file counts by its size
+MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 32 * 1024**4, 8  # of one checkpoint; a sparse file counts by its size
 MAX_MEMORY = 2 * 1024**3  # bytes of address space of a child
 PEER_TIME_S = 5.0  # for a connected peer to send its request or to take its answer
 MARKER = "trainer_state.json"  # trainers write it last

@@ -4,8 +4,8 @@ from evalstopd.core.binding import Bound, Claim, Refused, RunFacts, bind
 from evalstopd.core.model import Job, JobKey, Phase
 
 
-def job(job_id: str, uid: int, raw_id: int | None = None) -> Job:
-    return Job("c", job_id, raw_id or int(job_id.split("_")[0]), uid, f"u{uid}", Phase.RUNNING, "RUNNING", 1, 1, 0, 1)
+def job(job_id: str, uid: int) -> Job:
+    return Job("c", job_id, int(job_id), uid, f"u{uid}", Phase.RUNNING, "RUNNING", 1, 1, 0, 1)
 
 
 def claim(job_id: str, uid: int, run_id: str = "r") -> Claim:

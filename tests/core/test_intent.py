@@ -185,7 +185,9 @@ def test_a_cancel_is_only_ever_the_answer_to_a_whole_picture(
         assert see.phase is Phase.RUNNING
         assert see.same_life
         assert see.fresh
-        assert not (see.keep or see.killed or see.stale)
+        assert not (see.keep)
+        assert not (see.killed)
+        assert not (see.stale)
         assert see.rung is Rung.ENFORCE
         assert now_s >= intent.not_before_s
         assert state in (State.PROMOTED, State.SIGNALLED)

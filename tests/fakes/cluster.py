@@ -112,6 +112,4 @@ class FakeCluster:
         for job_id, job in self.jobs.items():
             used = sum(each.gpus for each in self.jobs.values() if each.phase is Phase.RUNNING)
             if job.phase is Phase.PENDING and used + job.gpus <= self.gpus:
-                self.jobs[job_id] = replace(
-                    job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s())
-                )
+                self.jobs[job_id] = replace(job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s()))

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from evalstopd.store.memory import MemoryStore
 
 from evalstopd.core.intent import State
 from evalstopd.ports import Ports
-from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 
 EFFECTS = {
@@ -75,7 +75,7 @@ def end_state(world: World) -> tuple[object, ...]:
         [(i.state, i.evidence.trigger_step, i.kept_path, i.handed_to) for i in found],
         world.keeper.best,
         world.tracker.runs["r1"].status,
-        {k: v for k, v in world.tracker.runs["r1"].tags.items()},
+        dict(world.tracker.runs["r1"].tags.items()),
         [(w.evals, w.declines, w.best_step, w.ending is not None) for w in watches],
         world.cluster.jobs["2"].phase,
     )

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from evalstopd.store.memory import MemoryStore
 
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey, Phase, Rung
 from evalstopd.core.rules import ServerClass
-from evalstopd.store.memory import MemoryStore
 from evalstopd.veto import keep
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 
@@ -54,9 +54,7 @@ def test_tags_status_events_and_messages_say_the_same_words() -> None:
     world = World()
     job = world.train("r1")
     world.play(job, "r1", RISE_AND_FALL)
-    reason = (
-        "the eval score fell 2 times in a row, from the best 0.8 at step 30 to 0.6 at step 50"
-    )
+    reason = "the eval score fell 2 times in a row, from the best 0.8 at step 30 to 0.6 at step 50"
 
     tags = world.tracker.runs["r1"].tags
     assert tags["evalstop.reason"] == reason
@@ -227,7 +225,7 @@ def test_a_decline_of_an_earlier_life_alone_never_stops_the_later_one() -> None:
 
 def test_without_a_safe_checkpoint_the_stop_becomes_a_warning() -> None:
     world = World()
-    job = world.train("r1")
+    world.train("r1")
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.tracker.log("r1", number, score)
         world.tick()
