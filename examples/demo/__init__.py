@@ -1,1 +1,1 @@
-"""The demonstration: real parts on one machine, brought up and ended by one command."""
+"""The main job on real parts: Slurm, MLflow, training on the CPU, and the daemon in enforce mode."""

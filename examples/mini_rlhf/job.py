@@ -72,9 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output-dir", default="out", help="folder of the checkpoints")
     parser.add_argument("--save-total-limit", type=int, default=2, help="checkpoints kept, the newest")
-    parser.add_argument(
-        "--pace-s", type=float, default=1.5, help="seconds an evaluation at least; 0: full speed"
-    )
+    parser.add_argument("--pace-s", type=float, default=1.5, help="seconds an evaluation at least; 0: full speed")
 
 
 def from_arguments(options: argparse.Namespace) -> Job:

@@ -50,9 +50,7 @@ def find(kl: float, seed: int, file: Path = CURVES) -> Recording:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     job.add_arguments(parser)
     return parser.parse_args(argv)
 

@@ -67,9 +67,7 @@ class Preferences:
 
     def loss(self, net: RewardNet) -> Tensor:
         """Return the Bradley-Terry negative log-likelihood."""
-        return functional.binary_cross_entropy_with_logits(
-            net(self.first) - net(self.second), self.prefer_first
-        )
+        return functional.binary_cross_entropy_with_logits(net(self.first) - net(self.second), self.prefer_first)
 
 
 def calibrated(net: RewardNet, samples: Tensor) -> Reward:
@@ -78,9 +76,7 @@ def calibrated(net: RewardNet, samples: Tensor) -> Reward:
     return Reward(net, scores.mean(), scores.std())
 
 
-def label_pairs(
-    gold: Reward, policy: Policy, count: int, length: int, generator: torch.Generator
-) -> Preferences:
+def label_pairs(gold: Reward, policy: Policy, count: int, length: int, generator: torch.Generator) -> Preferences:
     """Draw pairs from the policy and let the gold reward prefer, with Bradley-Terry noise."""
     first, _ = policy.sample(count, length, generator)
     second, _ = policy.sample(count, length, generator)

@@ -85,7 +85,5 @@ def write_comment(job: str, comment: str) -> None:
 
 
 def _slurm(*argv: str) -> str:
-    done = subprocess.run(
-        argv, capture_output=True, text=True, errors="surrogateescape", timeout=COMMAND_S, check=True
-    )
+    done = subprocess.run(argv, capture_output=True, text=True, errors="surrogateescape", timeout=COMMAND_S, check=True)
     return done.stdout

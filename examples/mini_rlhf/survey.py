@@ -1,6 +1,6 @@
 """Show how the demo's seeds were chosen: train many runs, say where k declines would stop each.
 
-`--record FILE` also writes the curves, which `replay.py` plays where torch is missing.
+`--record FILE` trains the chosen runs instead (seeds.py) and writes their curves, which `replay.py` plays.
 """
 
 import argparse
@@ -8,12 +8,13 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
+from . import seeds
+from .declines import stop_eval
 from .points import EvalPoint
 from .ppo import Recipe, Trainer
 
@@ -38,16 +39,6 @@ class Curve:
         return max(self.scores) - sum(self.scores[-3:]) / len(self.scores[-3:])
 
 
-def stop_eval(scores: Sequence[float], k: int, min_delta: float) -> int | None:
-    """Return the eval (from 1) that completes k successive declines of more than min_delta, if any."""
-    declines = 0
-    for number, (before, score) in enumerate(pairwise(scores), start=2):
-        declines = declines + 1 if score < before - min_delta else 0
-        if declines == k:
-            return number
-    return None
-
-
 def train(recipe: Recipe) -> Curve:
     torch.set_num_threads(1)
     return Curve(recipe, list(Trainer(recipe).evaluations()))
@@ -68,22 +59,21 @@ def record(curves: Sequence[Curve], file: Path) -> None:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kl", type=float, nargs="+", default=[0.0, 0.4])
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(6)))
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--k", type=int, default=2)
     parser.add_argument("--min-delta", type=float, default=0.06)
     parser.add_argument("--parallel", type=int, default=2, help="runs side by side, one thread each")
-    parser.add_argument("--record", type=Path, help="write the curves of all these runs to this file")
+    parser.add_argument("--record", type=Path, help="train the chosen runs and write their curves here")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     options = parse(argv)
-    recipes = [Recipe(seed=s, kl=kl, steps=options.steps) for kl in options.kl for s in options.seeds]
+    runs = seeds.CHOSEN if options.record else [(kl, seed) for kl in options.kl for seed in options.seeds]
+    recipes = [Recipe(seed=seed, kl=kl, steps=options.steps) for kl, seed in runs]
     curves = []
     with ProcessPoolExecutor(options.parallel, mp_context=get_context("spawn")) as pool:
         for curve in pool.map(train, recipes):

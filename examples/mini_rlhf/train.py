@@ -16,9 +16,7 @@ from .ppo import Recipe, Trainer
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     job.add_arguments(parser)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--eval-every", type=int, default=20)

@@ -32,9 +32,9 @@ class Server:
 
 def checked_url(server: Server) -> httpx.URL:
     """Return the server's address without credentials or a slash at its end. Raises Misconfigured."""
-    url = _url(server.uri, "mlflow.uri")
+    url = _url(server.uri, "mlflow.tracking_uri")
     if url.query or url.fragment:
-        raise Misconfigured("mlflow.uri: must not have a query or a fragment")
+        raise Misconfigured("mlflow.tracking_uri: must not have a query or a fragment")
     return url.copy_with(userinfo=b"", raw_path=url.raw_path.rstrip(b"/"))
 
 
@@ -63,7 +63,7 @@ def auth_of(server: Server) -> httpx.BasicAuth | None:
     """Return the name and password to log in with, the settings' own before those in the address."""
     if server.token:
         return None
-    url = _url(server.uri, "mlflow.uri")
+    url = _url(server.uri, "mlflow.tracking_uri")
     name, password = (server.username, server.password) if server.username else (url.username, url.password)
     return httpx.BasicAuth(name, password) if name else None
 

@@ -1,6 +1,6 @@
 """MLflow as the loop knows it: many runs read side by side, each run's trouble its own; writes one at a time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
 from evalstopd.adapters.mlflow.problems import Silent, TooMuch
-from evalstopd.errors import EvalstopError, Rejected
+from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
 
 _MOST_REMEMBERED = 1_000
@@ -33,20 +33,20 @@ class MlflowSource:
         self._pace = pace or Pace()
         self._heavy: frozenset[str] = frozenset()
 
-    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
-        """Return for each run id its reading, or why there is none.
-
-        Runs that were too heavy last time come last. A run asked for with two metrics is Rejected: which of
-        them is its owner's wish cannot be told here.
-        """
-        wanted = set(queries)
-        order = sorted(wanted, key=lambda query: (query.run_id in self._heavy, query.run_id))
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Return for each query its reading, or why there is none. Runs that were too heavy last time come last."""
+        order = sorted(set(queries), key=lambda query: (query.run_id in self._heavy, query.run_id, query.metric))
         now = Pass(self._http, self._pace.workers, self._pace.seconds)
         with ThreadPoolExecutor(self._pace.workers, thread_name_prefix="mlflow-read") as pool:
             answers = pool.map(lambda query: self._reading(now, query), order)
-            readings = dict(zip((query.run_id for query in order), answers, strict=True))
+            readings = dict(zip(order, answers, strict=True))
         self._remember(readings)
-        return {**readings, **dict.fromkeys(_torn(wanted), Rejected("two metrics are asked for in one run"))}
+        return readings
+
+    def ping(self) -> str:
+        """Say that the API itself answers us (its health page would, even where we are not let in)."""
+        self._http.get("/experiments/get", {"experiment_id": "0"})
+        return "its API answers"
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags on a run and read them back. Raises Unavailable or Rejected."""
@@ -63,13 +63,8 @@ class MlflowSource:
         except EvalstopError as error:
             return error
 
-    def _remember(self, readings: Mapping[str, RunReading | EvalstopError]) -> None:
-        heavy = {run_id for run_id, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}
+    def _remember(self, readings: Mapping[RunQuery, RunReading | EvalstopError]) -> None:
+        heavy = {query.run_id for query, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}
         # A run that was not asked this time is still what it was.
-        older = self._heavy - {run_id for run_id, reading in readings.items() if isinstance(reading, RunReading)}
+        older = self._heavy - {query.run_id for query, reading in readings.items() if isinstance(reading, RunReading)}
         self._heavy = frozenset(heavy | older) if len(older) < _MOST_REMEMBERED else frozenset(heavy)
-
-
-def _torn(queries: Iterable[RunQuery]) -> set[str]:
-    seen: dict[str, str] = {}
-    return {query.run_id for query in queries if seen.setdefault(query.run_id, query.metric) != query.metric}

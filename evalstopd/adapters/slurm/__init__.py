@@ -1,1 +1,1 @@
-"""slurm behind its ports."""
+"""Slurm behind the `Cluster` port, by its command line."""

@@ -21,7 +21,6 @@ from .ports import free_block
 COMMAND_S = 60.0
 DRAIN_S = 10.0
 STRANGER = "nobody"
-KNOWN_ALREADY = ("Nothing new added", "already exists")
 
 
 class Cluster:
@@ -66,7 +65,7 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Bring everything up and wait until all nodes are idle. Where that fails (RigError) nothing stays."""
+        """Bring everything up and wait until all nodes are idle. Raises RigError; then nothing stays."""
         self._check_machine()
         self._daemons.stop_all()
         self._layout.make()
@@ -153,12 +152,16 @@ class Cluster:
         self._daemons.start_controller()
         self._daemons.start_nodes(self._size)
 
-    def _add(self, *what: str) -> None:
-        command = ["sacctmgr", "-i", "add", *what]
+    def _add(self, kind: str, name: str, *more: str) -> None:
+        command = ["sacctmgr", "-i", "add", kind, name, *more]
         done = self._call(command, self.env, COMMAND_S, None, self.directory)
         # What a directory that is used again knows already is an error to sacctmgr, and none here.
-        if not any(known in done.stdout for known in KNOWN_ALREADY):
+        if done.returncode and not self._knows(kind, name, *more):
             self._checked(command, done)
+
+    def _knows(self, kind: str, name: str, *more: str) -> bool:
+        where = [f"{kind}={name}", *more, f"format={kind}"]
+        return name in self.run("sacctmgr", "-n", "-P", "list", "assoc", *where).split()
 
     def _end_jobs(self) -> None:
         # The controller may be hung: stop() ends the steps by their processes in any case.
@@ -182,15 +185,11 @@ class Cluster:
     def _check_traversable(self) -> None:
         probe = ["runuser", "-u", STRANGER, "--", "cat", str(self._layout.conf)]
         if self._call(probe, self.env, COMMAND_S, None, Path("/")).returncode:
-            raise RigError(
-                f"other users cannot reach {self.directory}: each folder above it must let them through"
-            )
+            raise RigError(f"other users cannot reach {self.directory}: each folder above it must let them through")
 
     def _checked(self, argv: Sequence[str], done: subprocess.CompletedProcess[str]) -> str:
         if done.returncode:
-            raise RigError(
-                f"'{' '.join(argv)}' failed ({done.returncode}): {(done.stderr or done.stdout).strip()}"
-            )
+            raise RigError(f"'{' '.join(argv)}' failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
     def _call(

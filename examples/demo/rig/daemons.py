@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from . import processes
 from .errors import RigError, last_lines
 from .layout import Layout, Size
+from .steps import supervisors
 
 # Clients hang for many seconds where a daemon is not up yet: each try is cut short.
 TRY_S = 5
@@ -97,7 +98,7 @@ class Daemons:
         self._stop("slurmctld.pid")
 
     def stop_all(self) -> None:
-        """End the daemons in order, then whatever else still carries the mark, with what it started."""
+        """End the steps of jobs, then the daemons in order, then whatever else still carries the mark."""
         names = sorted(path.name for path in self._layout.run.glob("n*.pid"))
         self._end_steps()
         for batch in (names, ["slurmctld.pid"], ["slurmdbd.pid"], ["mariadbd.pid"], ["munged.pid"]):
@@ -108,19 +109,23 @@ class Daemons:
 
     def running(self) -> list[int]:
         """Return the ids of all processes of the cluster, the supervisors of job steps included."""
-        return processes.all_marked(self._layout.root)
+        return [*processes.all_marked(self._layout.root), *self._supervisors()]
+
+    def _supervisors(self) -> list[int]:
+        return supervisors(self._layout.root / "spool")
 
     def _end_steps(self) -> None:
-        # slurmstepd outlives slurmd and ends when its job's processes do; those are its children.
-        known = {processes.from_file(file, self._layout.root) for file in self._layout.run.glob("*.pid")}
-        for pid in set(self.running()) - known:
-            processes.end(processes.descendants(pid), patience_s=0)
+        # A supervisor hangs where the controller cannot hear that its job ended: no patience.
+        for pid in self._supervisors():
+            processes.end([*processes.descendants(pid), pid], patience_s=0)
 
-    def _stop(self, *pid_files: str) -> None:
-        paths = [self._layout.run / name for name in pid_files]
-        processes.end(pid for path in paths if (pid := processes.from_file(path, self._layout.root)))
-        for path in paths:
-            path.unlink(missing_ok=True)
+    def _pid(self, file: str) -> int | None:
+        return processes.from_file(self._layout.run / file, self._layout.root)
+
+    def _stop(self, *files: str) -> None:
+        processes.end(pid for file in files if (pid := self._pid(file)))
+        for file in files:
+            (self._layout.run / file).unlink(missing_ok=True)
 
     def _nodes_up(self) -> int:
         command = ["sinfo", "-h", "-N", "-p", "gpu", "-t", "idle,mix,alloc", "-o", "%n"]

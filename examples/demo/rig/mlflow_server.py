@@ -95,9 +95,7 @@ class MlflowServer:
             self._process.wait(timeout=processes.END_S)
 
     def _wait_healthy(self) -> None:
-        processes.require(
-            self._up_or_dead, START_S, lambda: f"MLflow does not answer: {last_lines(self.log)}"
-        )
+        processes.require(self._up_or_dead, START_S, lambda: f"MLflow does not answer: {last_lines(self.log)}")
         if not self._healthy():
             raise RigError(f"MLflow ended at its start: {last_lines(self.log)}")
 

@@ -1,6 +1,6 @@
 """Start, find and end processes by id: never by name, and never one that is not ours.
 
-Every process of a rig is started with `EVSRIG_MARK=<directory>` in its environment. A pid file may outlive
+Every daemon of a rig is started with `EVSRIG_MARK=<directory>` in its environment. A pid file may outlive
 its process and the number be given to a stranger: the mark, read from /proc, tells.
 """
 
