@@ -42,6 +42,11 @@ def test_whatever_is_slow_ends_at_the_limit_of_the_whole_request(reply: Reply):
     assert time.monotonic() - began < LIMIT_S + 0.5
 
 
+def test_a_body_that_never_pauses_ends_at_the_limit_too():
+    with Standin(lambda asked: standin.drip(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 50, 0)) as server:
+        assert isinstance(failure(server.uri, max_bytes=2**30), Silent)
+
+
 @pytest.mark.parametrize(
     "reply",
     [

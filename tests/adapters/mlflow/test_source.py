@@ -108,6 +108,15 @@ def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: 
     assert healthy(readings) == {query.run_id for query in MANY} - (set() if untouched else troubled)
 
 
+def test_time_outs_with_answers_between_them_never_add_up(server: Standin):
+    """Twice as many heavy histories as threads, first in line: the server answers about other things meanwhile."""
+    heavy = {query.run_id for query in MANY[:8]}
+    server.script = lambda asked: (
+        standin.hang if asked.query["run_id"] in heavy and "metric_key" in asked.query else good(asked)
+    )
+    assert healthy(timed(source_of(server.uri), MANY)[1]) == {query.run_id for query in MANY} - heavy
+
+
 def test_heavy_runs_come_last_the_next_time(server: Standin):
     """However many of them there are: who floods a run cannot keep the others from being read."""
     heavy = {query.run_id for query in MANY[:10]}
