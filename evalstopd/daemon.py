@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -19,11 +20,11 @@ _log = logging.getLogger("evalstopd")
 
 
 def sd_notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Tell systemd a state such as `READY=1`; without NOTIFY_SOCKET nothing happens."""
+    """Tell systemd a state such as `READY=1`; without NOTIFY_SOCKET, or a listener at it, nothing happens."""
     address = environment.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.connect("\0" + address[1:] if address.startswith("@") else address)
         sock.sendall(state.encode())
 

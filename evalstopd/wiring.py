@@ -45,12 +45,12 @@ def make_loop(settings: Settings, stopping: threading.Event) -> Loop:
 def make_cluster(settings: Settings) -> SlurmCluster:
     """Return the scheduler's adapter."""
     slurm = settings.slurm
-    return SlurmCluster(ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
+    return SlurmCluster(run=ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
 
 
 def make_plain_cluster() -> SlurmCluster:
     """Return the scheduler's adapter without any settings, for an owner's own shell."""
-    return SlurmCluster(ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
+    return SlurmCluster(run=ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
 
 
 def make_metrics(settings: Settings) -> MlflowSource:

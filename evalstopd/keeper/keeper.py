@@ -28,11 +28,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so the child never waits on it
 MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
-MAX_FILES, MAX_BYTES, MAX_DEPTH = (
-    20_000,
-    32 * 1024**4,
-    8,
-)  # of one checkpoint; a sparse file counts by its size
+MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 32 * 1024**4, 8  # of one checkpoint; a sparse file counts by its size
 MAX_MEMORY = 2 * 1024**3  # bytes of address space of a child
 PEER_TIME_S = 5.0  # for a connected peer to send its request or to take its answer
 MARKER = "trainer_state.json"  # trainers write it last
@@ -119,11 +115,11 @@ def open_file(folder: int, name: str) -> BinaryIO:
     return open(name, "rb", opener=opener)
 
 
-def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, list[str], dict[str, Entry]]]:
+def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
     """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged."""
     status = {name: os.lstat(name, dir_fd=folder) for name in os.listdir(folder)}
     found = {name: judge(status[name], prefix + name) for name in status}
-    folders = [name for name in found if stat.S_ISDIR(status[name].st_mode)]
+    folders = {name for name in found if stat.S_ISDIR(status[name].st_mode)}
     if prefix.count("/") > MAX_DEPTH:
         raise Refusal("refused", f"folders nested deeper than {MAX_DEPTH}")
     yield folder, prefix, folders, {name: found[name] for name in found if name not in folders}
@@ -136,9 +132,11 @@ def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, list[str], d
 def listing(folder: int, limits: argparse.Namespace) -> list[Entry]:
     """Describe every file below, sorted by path; refuse more than the limits."""
     found: list[Entry] = []
+    size = 0
     for _, _, _, files in walk(folder):
         found += files.values()
-        if len(found) > limits.max_files or sum(entry.size for entry in found) > limits.max_bytes:
+        size += sum(entry.size for entry in files.values())
+        if len(found) > limits.max_files or size > limits.max_bytes:
             raise Refusal("refused", f"more than {limits.max_files} files or {limits.max_bytes} bytes")
     return sorted(found)
 
@@ -153,9 +151,9 @@ def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
             with open_file(inside, name) as file:
                 try:
                     check_file(file, entry, prefix, names)
-                except (OSError, MemoryError):
-                    raise
-                except Exception as error:  # noqa: BLE001 - json and zipfile raise whatever a hostile file provokes
+                except Exception as error:  # json and zipfile raise whatever a hostile file provokes
+                    if isinstance(error, MemoryError) or getattr(error, "errno", errno.EINVAL) != errno.EINVAL:
+                        raise
                     raise Refusal(kind, f"{entry.path}: {error}") from None
                 os.fsync(file.fileno())
         os.fsync(inside)
@@ -333,14 +331,9 @@ def become(uid: int, args: argparse.Namespace) -> None:
         raise Refusal("refused", f"no user {uid}") from None
     groups, gid = os.getgrouplist(owner.pw_name, owner.pw_gid), owner.pw_gid
     cpu_s = int(args.time_limit_s) + 1
-    for limit, most in (
-        ("CORE", 0),
-        ("NPROC", 0),
-        ("CPU", cpu_s),
-        ("AS", MAX_MEMORY),
-        ("FSIZE", args.max_bytes),
-    ):
-        resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (most, most))
+    limits = {"CORE": 0, "NPROC": 0, "CPU": cpu_s, "AS": MAX_MEMORY, "FSIZE": args.max_bytes}
+    for name, most in limits.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
@@ -367,7 +360,8 @@ def work(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
     except FileNotFoundError:
         return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
     except OSError as error:
-        return refusal("refused" if error.errno in FORBIDDEN else "failed", f"{error.strerror}: {error.filename}")
+        kind = "refused" if error.errno in FORBIDDEN else "failed"
+        return refusal(kind, f"{error.strerror}: {error.filename}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the peer gets an answer
         return refusal("failed", repr(error))
 
@@ -377,6 +371,7 @@ def supervise(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
     answer, childs_end = os.pipe()
     if not (child := os.fork()):
         try:
+            os.closerange(3, childs_end)  # the sockets and the pipe's other end, all opened earlier
             os.write(childs_end, work(asked, args))
         finally:
             os._exit(0)
@@ -394,7 +389,8 @@ def supervise(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
 
 
 def serve(peer: socket.socket, args: argparse.Namespace) -> None:
-    """Answer one peer's one request; a peer that is slow or gone is left alone."""
+    """Answer one peer's one request and log both; a peer that is slow or gone is left alone."""
+    data = b""
     peer.settimeout(PEER_TIME_S)
     peer_uid = int.from_bytes(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
     try:
@@ -405,13 +401,14 @@ def serve(peer: socket.socket, args: argparse.Namespace) -> None:
         if asked.uid < max(1, args.min_uid):
             raise Refusal("refused", f"uid {asked.uid} is below {max(1, args.min_uid)}")
         said = supervise(asked, args)
-        sys.stderr.write(f"{asked.verb} uid={asked.uid} {asked.pin} step-{asked.step}: {said[:400]!a}\n")
     except Refusal as no:
         said = refusal(*no.args)
     except OSError as error:
         said = refusal("failed", str(error))
     with suppress(OSError):
         peer.send(said)
+    with suppress(OSError):
+        sys.stderr.write(f"uid {peer_uid} asked {data[:500]!a}, answer {said[:500]!a}\n")
 
 
 def listen(path: str, gid: int) -> socket.socket:
@@ -427,7 +424,6 @@ def listen(path: str, gid: int) -> socket.socket:
 
 def run(listener: socket.socket, args: argparse.Namespace) -> NoReturn:
     """Serve one request after the other; SIGTERM ends us between two, and is no matter of a child's."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         peer, _ = listener.accept()
@@ -443,7 +439,7 @@ def user(text: str) -> int:
 
 def main() -> None:
     """Read the command line, listen, serve."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description="Pins, verifies, publishes and drops checkpoints as their owner.")
     parser.add_argument("--socket", help="path of the socket to make, unless systemd passes one")
     parser.add_argument("--allow-uid", type=user, required=True, help="the daemon's user: uid or name")
     parser.add_argument("--allow-gid", type=int, default=0, help="group of the socket made (default: root)")
@@ -452,6 +448,7 @@ def main() -> None:
     parser.add_argument("--max-files", type=int, default=MAX_FILES, help="of one checkpoint")
     parser.add_argument("--max-bytes", type=int, default=MAX_BYTES, help="of one checkpoint")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         run(socket.socket(fileno=3), args)
     listener = listen(args.socket or parser.error("no --socket, and none from systemd"), args.allow_gid)

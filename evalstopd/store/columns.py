@@ -25,6 +25,8 @@ def escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     """Return the text that `escape` was given."""
+    if "\\" not in text:
+        return text
     return _ESCAPED.sub(lambda found: "\\" if found[1] is None else chr(int(found[1], base=16)), text)
 
 

@@ -33,20 +33,22 @@ def parse(url: str) -> URL:
     """Read a store's URL. Raises Misconfigured, without showing a password, unless it is SQLite's or PostgreSQL's."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise Misconfigured("store.url is not of the form sqlite:////path/file or postgresql://host/name") from None
     if parsed.get_backend_name() == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
         raise Misconfigured(f"store.url: {parsed.get_backend_name()!a} is neither sqlite nor postgresql")
-    if parsed.database in (None, "", ":memory:"):
-        raise Misconfigured("store.url: SQLite needs a file, as in sqlite:////var/lib/evalstopd/store.db")
+    if parsed.database in (None, "", ":memory:") or parsed.query:
+        raise Misconfigured(
+            "store.url: SQLite needs a file and no options, as in sqlite:////var/lib/evalstopd/store.db"
+        )
     return parsed
 
 
 def shown(url: URL) -> str:
-    """Return the URL without its password, fit for a line."""
-    return ascii(url.render_as_string(hide_password=True))[1:-1]
+    """Return the URL without its password and its options, which may hold one too; fit for a line."""
+    return ascii(url.set(query={}).render_as_string(hide_password=True))[1:-1]
 
 
 def sqlite_file(url: URL) -> Path | None:
@@ -97,6 +99,7 @@ def _begin(connection: Connection) -> None:
 
 def _postgresql(url: URL) -> Engines:
     limits = f"-c statement_timeout={20 * _PATIENCE_S * 1000} -c lock_timeout={_PATIENCE_S * 1000}"
+    limits = " ".join([limits, *url.normalized_query.get("options", ())])
     options = {"connect_timeout": _PATIENCE_S, "tcp_user_timeout": 2 * _PATIENCE_S * 1000, "options": limits}
     try:
         engine = create_engine(url, connect_args=options, pool_pre_ping=True, hide_parameters=True)

@@ -1,6 +1,6 @@
 """Between the dataclasses of the core and the rows of the tables: fields and columns bear the same names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -77,50 +77,49 @@ def remark_values(remark: Remark) -> Values:
     return _shared(remark, RemarkRow)
 
 
-def key_of(job: JobRow) -> JobKey:
-    """Return the key that a row of jobs stands for."""
-    return JobKey(job.cluster, job.job_id, job.uid, job.submitted_s)
+# What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
+KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
+_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode)
 
 
-def watch_of(job: JobRow, life: LifeRow, row: WatchRow) -> Watch:
-    """Return the watch of three rows."""
-    terms = Terms(row.rung, row.rule, row.metric, row.mode)
-    own = Life(row.restarts, row.submitted_s)
-    return Watch(key_of(job), own, terms=terms, **_named(Watch, life) | _named(Watch, row))
+def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
+    names = [each.name for each in fields(kind) if each.name not in ("key", "life", "terms")]
+    return tuple(next(getattr(table, name) for table in tables if hasattr(table, name)) for name in names)
 
 
-def pin_of(job: JobRow, row: PinRow) -> Pin:
-    """Return the pin of a row."""
-    return Pin(key_of(job), **_named(Pin, row))
+POINT_COLUMNS = (PointRow.job, *(getattr(PointRow, each.name) for each in fields(Point)))
+WATCH_COLUMNS = (*KEY, WatchRow.restarts, WatchRow.submitted_s, *_TERMS, *_columns(Watch, WatchRow, LifeRow))
+PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
+INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Intent, IntentRow))
+EVENT_COLUMNS = _columns(IntentEvent, EventRow)
+WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
+REMARK_COLUMNS = _columns(Remark, RemarkRow)
 
 
-def intent_of(job: JobRow, row: IntentRow) -> Intent:
-    """Return the intent of a row."""
-    return Intent(key_of(job), Life(row.restarts, row.submitted_s), **_named(Intent, row))
+def watch_of(row: Sequence[Any]) -> Watch:
+    """Return the watch of a row of WATCH_COLUMNS."""
+    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[10], Terms(*row[6:10]), *row[11:])
 
 
-def event_of(row: EventRow) -> IntentEvent:
-    """Return the event of a row."""
-    return IntentEvent(**_named(IntentEvent, row))
+def pin_of(row: Sequence[Any]) -> Pin:
+    """Return the pin of a row of PIN_COLUMNS."""
+    return Pin(JobKey(*row[:4]), *row[4:])
 
 
-def would_be_of(job: JobRow, row: WouldBeRow) -> WouldBeStop:
-    """Return the would-be stop of a row."""
-    return WouldBeStop(key_of(job), Life(row.restarts, row.submitted_s), **_named(WouldBeStop, row))
+def intent_of(row: Sequence[Any]) -> Intent:
+    """Return the intent of a row of INTENT_COLUMNS."""
+    return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
-def remark_of(row: RemarkRow) -> Remark:
-    """Return the remark of a row."""
-    return Remark(**_named(Remark, row))
+def would_be_of(row: Sequence[Any]) -> WouldBeStop:
+    """Return the would-be stop of a row of WOULD_BE_COLUMNS."""
+    return WouldBeStop(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def _shared(record: Any, table: type[Base]) -> dict[str, Any]:
+    """Return what a record has under the names of a table's columns."""
     columns = table.__table__.columns.keys()
     return {name: getattr(record, name) for name in columns if hasattr(record, name)}
-
-
-def _named(kind: Any, row: Base) -> dict[str, Any]:
-    return {each.name: getattr(row, each.name) for each in fields(kind) if hasattr(row, each.name)}
 
 
 def _owner(key: JobKey) -> dict[str, Any]:

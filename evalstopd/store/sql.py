@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection
 
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
@@ -44,52 +44,52 @@ class SqlStore:
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster, from one state of the store."""
-        with self._reading() as session:
-            return reading.book(session, cluster)
+        with self._reading() as source:
+            return reading.book(source, cluster)
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
-        with self._reading() as session:
-            found = reading.points(session, [key.text for key in keys])
+        with self._reading() as source:
+            found = reading.points(source, [key.text for key in keys])
         return {key: order.in_point_order(found.get(key.text, ())) for key in keys}
 
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
-        with self._reading() as session:
-            return order.newest_watches(reading.watches_of_id(session, job_id))
+        with self._reading() as source:
+            return order.newest_watches(reading.watches_of_id(source, job_id))
 
     def recent(self, limit: int) -> tuple[Watch, ...]:
         """Return the watched jobs that were first seen last, the latest first."""
-        with self._reading() as session:
-            return order.newest_watches(reading.newest_watches(session, limit))
+        with self._reading() as source:
+            return order.newest_watches(reading.newest_watches(source, limit))
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs, the latest first."""
-        with self._reading() as session:
-            return order.newest_intents(reading.intents(session, [key.text for key in keys]))
+        with self._reading() as source:
+            return order.newest_intents(reading.intents(source, [key.text for key in keys]))
 
     def events_of(self, intent_ids: Sequence[str]) -> tuple[IntentEvent, ...]:
         """Return the events of these intents, intent by intent as asked for, each intent's in order."""
-        with self._reading() as session:
-            return order.in_event_order(reading.events(session, intent_ids), intent_ids)
+        with self._reading() as source:
+            return order.in_event_order(reading.events(source, intent_ids), intent_ids)
 
     def pins_of(self, keys: Sequence[JobKey]) -> tuple[Pin, ...]:
         """Return the pins of these jobs; the one wanted last comes first."""
-        with self._reading() as session:
-            return order.newest_pins(reading.pins(session, [key.text for key in keys]))
+        with self._reading() as source:
+            return order.newest_pins(reading.pins(source, [key.text for key in keys]))
 
     def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
         """Return the would-be stops of these jobs, the latest first."""
-        with self._reading() as session:
-            return order.newest_would_be(reading.would_be(session, [key.text for key in keys]))
+        with self._reading() as source:
+            return order.newest_would_be(reading.would_be(source, [key.text for key in keys]))
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects, the latest first."""
-        with self._reading() as session:
-            return order.newest_remarks(reading.remarks(session, subjects))
+        with self._reading() as source:
+            return order.newest_remarks(reading.remarks(source, subjects))
 
     @contextmanager
-    def _reading(self) -> Iterator[Session]:
-        with translated(self._url), Session(self._engines.read) as session:
-            require_version(session.connection(), self._url)
-            yield session
+    def _reading(self) -> Iterator[Connection]:
+        with translated(self._url), self._engines.read.begin() as connection:
+            require_version(connection, self._url)
+            yield connection

@@ -8,8 +8,6 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstopd.store.sql import SqlStore
-
 from evalstopd.keeper import keeper as keeper_module
 
 from . import scene, show
@@ -18,7 +16,7 @@ from .rig.cluster import Cluster
 from .rig.errors import RigError
 from .rig.mlflow_server import MlflowServer
 from .rig.packages import ensure_packages
-from .service import Service
+from .service import Book, Service
 
 LIMIT_S = 400.0
 REASON = "the demo: seeds chosen, jobs made for it"
@@ -57,7 +55,7 @@ def play(directory: Path, *, as_json: bool, replay: bool) -> int:
         ) as service:
             service.start_daemon()
             parts = scene.submit(cluster, sys.executable, examples, mlflow.uri, replay=replay)
-            store = SqlStore(service.url)
+            store = service.book
             screen = show.Screen(store, parts, started_s, set())
             introduce(screen, parts, replay=replay)
             starts = watch(screen, cluster, store)
@@ -107,7 +105,7 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
         screen.say(line, now_s)
 
 
-def watch(screen: show.Screen, cluster: Cluster, store: SqlStore) -> dict[str, float]:
+def watch(screen: show.Screen, cluster: Cluster, store: Book) -> dict[str, float]:
     """Show the run until no job is left; return when each job was first seen running."""
     end_s, shown_s = time.time() + LIMIT_S, 0.0
     starts: dict[str, float] = {}

@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from evalstopd.store.sql import SqlStore
 
 from .rig import users
 from .rig.cluster import Cluster
@@ -20,6 +22,29 @@ COMMAND_S = 60.0
 START_S = 30.0
 END_S = 15.0
 SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+class Book:
+    """The daemon's store, read under the daemon's own account.
+
+    Root must not open it: SQLite's side files would be root's for a moment, and the daemon locked out.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._store = SqlStore(url)
+        self._uid = pwd.getpwnam(users.DAEMON).pw_uid
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._store, name)
+
+        def read(*arguments: Any) -> Any:
+            os.seteuid(self._uid)
+            try:
+                return method(*arguments)
+            finally:
+                os.seteuid(0)
+
+        return read
 
 
 class Service:
@@ -56,6 +81,10 @@ class Service:
     @property
     def url(self) -> str:
         return f"sqlite:///{self.database}"
+
+    @property
+    def book(self) -> Book:
+        return Book(self.url)
 
     @property
     def kill_switch(self) -> Path:

@@ -4,14 +4,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from evalstopd.store.sql import SqlStore
-
 from evalstopd.core.curve import curve
 from evalstopd.core.intent import Intent, IntentEvent, State
 from evalstopd.core.watch import Watch
 from evalstopd.report.text import plain
 
 from .scene import Part
+from .service import Book
 
 _BARS = "▁▂▃▄▅▆▇█"
 _TOLD = ("planned", "promoted", "cancelled", "confirmed", "handed", "abandoned", "vetoed")
@@ -37,7 +36,7 @@ class Row:
 class Screen:
     """Tells what the store shows since the last look, on stderr where the table goes to stdout as JSON."""
 
-    store: SqlStore
+    store: Book
     parts: Sequence[Part]
     started_s: float
     told: set[tuple[str, int]]
@@ -75,7 +74,7 @@ def bars(scores: Sequence[float]) -> str:
     return "".join(_BARS[int((score - low) / span * (len(_BARS) - 1))] for score in scores)
 
 
-def rows(store: SqlStore, parts: Sequence[Part], starts: dict[str, float]) -> list[Row]:
+def rows(store: Book, parts: Sequence[Part], starts: dict[str, float]) -> list[Row]:
     """Return the table's rows, from the daemon's own book."""
     watches = {watch.key.job_id: watch for watch in store.recent(100)}
     return [_row(store, part, watches.get(part.job), starts) for part in parts if part.trains]
@@ -94,7 +93,7 @@ def as_data(found: Sequence[Row]) -> list[dict[str, object]]:
     return [asdict(row) for row in found]
 
 
-def _row(store: SqlStore, part: Part, watch: Watch | None, starts: dict[str, float]) -> Row:
+def _row(store: Book, part: Part, watch: Watch | None, starts: dict[str, float]) -> Row:
     if watch is None:
         return Row(part.job, part.user, part.kind, 0, None, None, "not watched", "", (), None)
     stop = next((i for i in store.intents_of([watch.key]) if i.state is State.CONFIRMED), None)
@@ -112,7 +111,7 @@ def _row(store: SqlStore, part: Part, watch: Watch | None, starts: dict[str, flo
     )
 
 
-def _idle(store: SqlStore, stop: Intent, starts: dict[str, float]) -> float | None:
+def _idle(store: Book, stop: Intent, starts: dict[str, float]) -> float | None:
     """Return the seconds between the request to cancel and the next job's first line on the freed GPUs."""
     asked = next((e.at_s for e in store.events_of([stop.id]) if e.kind == "cancelling"), None)
     begun = [starts[job] for job in stop.handed_to if job in starts]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from demo.service import Service
 
 from evalstopd.core.intent import Intent
 from evalstopd.core.watch import Watch
-from evalstopd.store.sql import SqlStore
 
 TRAINER = Path(__file__).with_name("trainer.py")
 METRIC = "eval/score"
@@ -28,7 +26,7 @@ class Site:
 
     def __init__(self, cluster: Cluster, mlflow: MlflowServer, service: Service) -> None:
         self.cluster, self.mlflow, self.service = cluster, mlflow, service
-        self.store = SqlStore(service.url)
+        self.store = service.book
         self._trainer = service.directory / "trainer.py"
         shutil.copy(TRAINER, self._trainer)
         self._trainer.chmod(0o755)
@@ -64,10 +62,11 @@ class Site:
         return [(event.kind, event.text) for event in events]
 
     def remarks(self) -> list[tuple[str, str, str]]:
-        """Return every report line: job, kind, text."""
-        with sqlite3.connect(self.service.database) as db:
-            rows = db.execute("select subject, code, text from remarks order by 1, 2").fetchall()
-        return [(subject.split(":")[1] if ":" in subject else subject, code, text) for subject, code, text in rows]
+        """Return every report line on a watched job: job, kind, text."""
+        keys = [watch.key for watch in self.store.recent(100)]
+        said = self.store.remarks_of([key.text for key in keys])
+        jobs = {key.text: key.job_id for key in keys}
+        return sorted((jobs[remark.subject], remark.code, remark.text) for remark in said)
 
     def run(self, run_id: str) -> Mapping[str, Any]:
         """Return a run as MLflow shows it: status and tags."""

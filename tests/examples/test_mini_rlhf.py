@@ -51,6 +51,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_real_training_leaves_what_a_trainer_leaves(tmp_path: Path) -> None:
     """Each eval is logged, the newest two checkpoints are whole, and file and MLflow tell the same scores."""
     needs("torch", "mini_rlhf.ppo")

@@ -8,12 +8,11 @@ import socket
 import stat
 import subprocess
 import time
-import zlib
 from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import KEEPER, PYTHON, Keeper, World, give, keeper, wait_for
+from tests.keeper.world import KEEPER, PYTHON, Keeper, World, give, keeper, slow_checkpoint, wait_for
 
 pytestmark = pytest.mark.root
 
@@ -46,23 +45,6 @@ def ask_as(user: pwd.struct_passwd, path: Path, request: object) -> subprocess.C
     )
 
 
-def slow_checkpoint(place: World) -> Path:
-    """A checkpoint whose zip is small on disk and takes many seconds to check: 16 GiB of zeros."""
-    folder = place.save()
-    chunk = zlib.compressobj(1, zlib.DEFLATED, -15)
-    zeros = bytes(2**24)
-    data = (chunk.compress(zeros) + chunk.flush(zlib.Z_FULL_FLUSH)) * 1024 + b"\x03\x00"
-    sizes = len(data).to_bytes(4, "little") + (2**32 - 2).to_bytes(4, "little")
-    common = b"\x14\0\0\0\x08\0" + bytes(8) + sizes + b"\x01\0\0\0"
-    local = b"PK\x03\x04" + common + b"a"
-    entry = b"PK\x01\x02\x14\0" + common + bytes(14) + b"a"
-    place_of = (len(local) + len(data)).to_bytes(4, "little")
-    end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0" + len(entry).to_bytes(4, "little") + place_of + b"\0\0"
-    (folder / "optimizer.pt").write_bytes(local + data + entry + end)
-    give(folder, place.alice)
-    return folder
-
-
 def status_of(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, value in (line.split(":", 1) for line in lines)}
@@ -76,6 +58,7 @@ def test_the_child_is_the_owner_without_any_privilege(place: World, ask: Keeper)
         wait_for(lambda: [str(child)] if (place.home / ".tmp-step-200/optimizer.pt").exists() else [], int)
         status, alice = status_of(child), place.alice
         limits = Path(f"/proc/{child}/limits").read_text()
+        opened = {os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
         os.kill(child, signal.SIGKILL)
         answer = json.loads(peer.recv(70_000))
 
@@ -84,6 +67,7 @@ def test_the_child_is_the_owner_without_any_privilege(place: World, ask: Keeper)
     assert set(status["Groups"].split()) == {str(gid) for gid in os.getgrouplist("evsalice", alice.pw_gid)}
     assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
     assert (status["NoNewPrivs"], status["Umask"]) == ("1", "0077")
+    assert not [name for name in opened if name.startswith("socket:")]
     assert "Max core file size        0 " in limits
     assert "Max processes             0 " in limits
     assert (answer["kind"], answer["why"]) == ("failed", "the child died")
@@ -218,7 +202,7 @@ def test_users_below_the_least_uid_are_refused(place: World, ask: Keeper, uid: i
 
 def test_root_is_refused_whatever_the_least_uid(place: World) -> None:
     with keeper(place.root, "--min-uid", "0") as ask:
-        assert ask(place.ask("drop", uid=0))["kind"] == "refused"
+        assert ask(place.ask("drop", uid=0))["why"] == "uid 0 is below 1"
 
 
 def test_users_that_do_not_exist_are_refused(place: World, ask: Keeper) -> None:

@@ -1,5 +1,6 @@
 """Trainers rotate checkpoints away while they are pinned: a pin is whole, or there is none."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import SHARDS, Keeper, World, give, safetensors
+from tests.keeper.world import SHARDS, Keeper, World, give, safetensors, slow_checkpoint, wait_for
 
 pytestmark = pytest.mark.root
 
@@ -81,6 +82,22 @@ def test_a_file_still_being_written_is_noticed(place: World, ask: Keeper) -> Non
     writer.join()
 
     assert answer.get("kind") == "incomplete", answer
+    assert ask(place.ask("pin"))["ok"]
+
+
+def test_a_file_written_while_the_structure_is_checked_is_noticed(place: World, ask: Keeper) -> None:
+    """After the second list, before the rename: here checking half a GiB of zeros leaves the time."""
+    folder = slow_checkpoint(place, gib=0.5)
+    with ask.connect() as peer:
+        peer.send(json.dumps(place.ask("pin")).encode())
+        last = place.home / ".tmp-step-200/global_step/rank_0.pt"
+        wait_for(lambda: [str(last)] if last.exists() else [], str)
+        time.sleep(0.1)
+        with open(folder / "scheduler.pt", "ab") as file:
+            file.write(b"x")
+        answer = json.loads(peer.recv(70_000))
+
+    assert answer == {"ok": False, "kind": "incomplete", "why": "still being written"}
     assert ask(place.ask("pin"))["ok"]
 
 

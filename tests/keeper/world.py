@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +126,26 @@ def zipped(content: bytes) -> bytes:
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("archive/data.pkl", content)
     return archive.getvalue()
+
+
+def slow_checkpoint(place: World, gib: float = 16) -> Path:
+    """Save a checkpoint with a zip that is small on disk and takes long to check: so many GiB of zeros."""
+    folder = place.save()
+    block, blocks = bytes(2**24), int(gib * 64)
+    deflate = zlib.compressobj(1, zlib.DEFLATED, -15)
+    data = (deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)) * blocks + b"\x03\x00"
+    crc = 0
+    for _ in range(blocks if gib < 4 else 0):  # larger ones are killed before it matters
+        crc = zlib.crc32(block, crc)
+    words = (crc, len(data), min(blocks * 2**24, 2**32 - 2))
+    common = b"\x14\0\0\0\x08\0" + bytes(4) + b"".join(word.to_bytes(4, "little") for word in words) + b"\1\0\0\0"
+    local = b"PK\x03\x04" + common + b"a"
+    entry = b"PK\x01\x02\x14\0" + common + bytes(10) + bytes(4) + b"a"
+    start = (len(local) + len(data)).to_bytes(4, "little")
+    end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0" + len(entry).to_bytes(4, "little") + start + b"\0\0"
+    (folder / "optimizer.pt").write_bytes(local + data + entry + end)
+    give(folder, place.alice)
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

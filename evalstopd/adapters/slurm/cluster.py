@@ -7,20 +7,21 @@ from evalstopd.adapters.slurm.endings import read_endings
 from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.queue import configured_name, list_jobs, list_queue
 from evalstopd.adapters.slurm.record import Row
-from evalstopd.adapters.slurm.run import Answer, Runner, printable
+from evalstopd.adapters.slurm.run import TIME_LIMIT_S, Answer, Runner, local_runner, printable
 from evalstopd.core.model import Ending, Job
 from evalstopd.errors import Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
 
 class SlurmCluster:
-    """One Slurm cluster, for as long as it keeps its name. `run` runs the commands.
+    """One Slurm cluster, for as long as it keeps its name; calls with nothing to ask about ask nothing.
 
-    Calls with nothing to ask about ask nothing.
+    `time_limit_s` bounds each command, `bin_dir` is where they lie if not in the usual places, `run` runs
+    them if they are not to be processes. SLURM_CONF is taken from the environment.
     """
 
-    def __init__(self, run: Runner) -> None:
-        self._runner = run
+    def __init__(self, *, time_limit_s: float = TIME_LIMIT_S, bin_dir: str = "", run: Runner | None = None) -> None:
+        self._runner = run or local_runner(time_limit_s, bin_dir)
         self._calls = 0
         self._name = ""
 
@@ -53,8 +54,8 @@ class SlurmCluster:
         """Send a signal to the job's batch script alone. Raises Rejected or Unavailable (outcome unknown)."""
         actions.send_signal(self._run, job_id, name)
 
-    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[str, Ending]:
-        """Tell how these lives ended, by job id, from sacct; without accounting from the controller."""
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended, from sacct; without accounting from the controller."""
         return read_endings(self._run, queries) if queries else {}
 
     def set_comment(self, job_id: str, comment: str) -> None:

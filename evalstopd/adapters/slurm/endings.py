@@ -31,8 +31,8 @@ class _Record:
     exit_code: str
 
 
-def read_endings(run: Runner, queries: Sequence[EndingQuery]) -> dict[str, Ending]:
-    """Tell how these lives ended, by job id; those not known to have ended are left out.
+def read_endings(run: Runner, queries: Sequence[EndingQuery]) -> dict[EndingQuery, Ending]:
+    """Tell how these lives ended; those not known to have ended are left out.
 
     One sacct call; where accounting is off or away, one squeue call instead. Raises Unavailable where
     neither answers.
@@ -44,12 +44,12 @@ def read_endings(run: Runner, queries: Sequence[EndingQuery]) -> dict[str, Endin
         return _by_controller(run, job_ids, queries)
 
 
-def _by_accounting(run: Runner, job_ids: Sequence[str], queries: Sequence[EndingQuery]) -> dict[str, Ending]:
+def _by_accounting(run: Runner, job_ids: Sequence[str], queries: Sequence[EndingQuery]) -> dict[EndingQuery, Ending]:
     arguments = (f"--format={','.join(_FIELDS)}", f"--jobs={','.join(job_ids)}")
     lines = succeed(run((*_SACCT, *arguments), {}), "sacct").splitlines()
     records = [_read(line) for line in lines]
-    endings = {query.job_id: _ending_of(query, records) for query in queries}
-    return {job_id: ending for job_id, ending in endings.items() if ending is not None}
+    endings = ((query, _ending_of(query, records)) for query in queries)
+    return {query: ending for query, ending in endings if ending is not None}
 
 
 def _read(line: str) -> _Record:
@@ -79,10 +79,10 @@ def _is_over(state: str) -> bool:
     return state == REQUEUED or phase_of(state) is Phase.ENDED
 
 
-def _by_controller(run: Runner, job_ids: Sequence[str], queries: Sequence[EndingQuery]) -> dict[str, Ending]:
+def _by_controller(run: Runner, job_ids: Sequence[str], queries: Sequence[EndingQuery]) -> dict[EndingQuery, Ending]:
     rows: Mapping[str, Row] = {row.job.job_id: row for row in list_jobs(run, job_ids)}
-    endings = {query.job_id: _seen_end(query.life, rows.get(query.job_id)) for query in queries}
-    return {job_id: ending for job_id, ending in endings.items() if ending is not None}
+    endings = ((query, _seen_end(query.life, rows.get(query.job_id))) for query in queries)
+    return {query: ending for query, ending in endings if ending is not None}
 
 
 def _seen_end(life: Life, row: Row | None) -> Ending | None:

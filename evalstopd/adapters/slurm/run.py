@@ -15,6 +15,7 @@ from evalstopd.errors import Unavailable
 PROGRAMS = "/usr/bin:/usr/sbin:/bin:/sbin"
 # 10,000 jobs (MaxJobCount's default) whose owners fill comment, name and path come to about 60 MB.
 OUTPUT_CAP = 128 * 2**20
+TIME_LIMIT_S = 5.0
 _CHUNK = 2**16
 _LINE = 300
 _REAP_S = 1.0
@@ -46,7 +47,7 @@ class ProcessRunner:
     """
 
     conf: str | None = None
-    timeout_s: float = 5.0
+    timeout_s: float = TIME_LIMIT_S
     path: str = PROGRAMS
     cap: int = OUTPUT_CAP
 
@@ -104,6 +105,12 @@ class ProcessRunner:
             key.data.extend(chunk)
             if not chunk:
                 selector.unregister(key.fileobj)
+
+
+def local_runner(timeout_s: float = TIME_LIMIT_S, bin_dir: str = "") -> ProcessRunner:
+    """Return the runner for this machine: Slurm's configuration and any further folders as the environment has them."""
+    folders = (bin_dir, PROGRAMS, os.environ.get("PATH", ""))
+    return ProcessRunner(os.environ.get("SLURM_CONF"), timeout_s, ":".join(filter(None, folders)))
 
 
 def succeed(answer: Answer, what: str) -> str:

@@ -17,7 +17,7 @@ any_text = st.text(st.characters(codec=None), max_size=60)
 
 
 def queue_of(*records: dict[str, str]) -> tuple[Job, ...]:
-    return SlurmCluster(FakeSlurm(records)).queue().jobs
+    return SlurmCluster(run=FakeSlurm(records)).queue().jobs
 
 
 def test_a_record_becomes_a_job() -> None:
@@ -91,7 +91,7 @@ def test_no_text_of_one_user_changes_another_record(comment: str, name: str, wor
 def test_a_comment_that_repeats_an_earlier_calls_separator_forges_nothing() -> None:
     """Each call has a separator of its own, so one that leaked is of no use."""
     slurm = FakeSlurm([record()])
-    cluster = SlurmCluster(slurm)
+    cluster = SlurmCluster(run=slurm)
     cluster.queue()
     ends = re.findall(r":([^,]*)", slurm.formats[0])
     forged = f"x{ends[0]}{ends[-1]}\n999{ends[0]}"
@@ -104,7 +104,7 @@ def test_a_comment_that_repeats_an_earlier_calls_separator_forges_nothing() -> N
 def test_the_separator_is_random_long_and_not_among_the_arguments() -> None:
     """Arguments can be read by every user of the machine while squeue runs."""
     slurm = FakeSlurm([record()])
-    cluster = SlurmCluster(slurm)
+    cluster = SlurmCluster(run=slurm)
     words = set()
     for _ in range(20):
         cluster.queue()
@@ -124,19 +124,19 @@ def test_thousands_of_records_are_read() -> None:
 def test_a_cut_answer_is_no_answer(lost: int) -> None:
     slurm = FakeSlurm(numbered(3), tamper=lambda text: text[:-lost])
     with pytest.raises(Unavailable, match="cut short"):
-        SlurmCluster(slurm).queue()
+        SlurmCluster(run=slurm).queue()
 
 
 def test_an_answer_with_its_middle_lost_is_no_answer() -> None:
     slurm = FakeSlurm(numbered(3), tamper=lambda text: text[:100] + text[len(text) // 2 :])
     with pytest.raises(Unavailable):
-        SlurmCluster(slurm).queue()
+        SlurmCluster(run=slurm).queue()
 
 
 def test_an_answer_in_the_default_format_is_no_answer() -> None:
     slurm = FakeSlurm(answers={"squeue": Answer(0, "  7  gpu train alice R 0:03 1 n0\n", "")})
     with pytest.raises(Unavailable, match="another format"):
-        SlurmCluster(slurm).queue()
+        SlurmCluster(run=slurm).queue()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_two_clusters_in_one_answer_spoil_it() -> None:
 
 def test_a_cluster_that_changes_its_name_is_unavailable() -> None:
     slurm = FakeSlurm([record()])
-    cluster = SlurmCluster(slurm)
+    cluster = SlurmCluster(run=slurm)
     cluster.queue()
     slurm.records = [record(Cluster="other")]
     with pytest.raises(Unavailable, match="calls itself other, not evs"):
@@ -187,7 +187,7 @@ def test_a_cluster_that_changes_its_name_is_unavailable() -> None:
 def test_an_empty_queue_asks_for_the_name_once() -> None:
     config = Answer(0, "Configuration data\nClusterName             = evs\nCommunicationParameters = (null)\n", "")
     slurm = FakeSlurm(answers={"scontrol": config})
-    cluster = SlurmCluster(slurm)
+    cluster = SlurmCluster(run=slurm)
     for _ in range(3):
         queue = cluster.queue()
         assert (queue.cluster, queue.jobs) == ("evs", ())
@@ -197,19 +197,19 @@ def test_an_empty_queue_asks_for_the_name_once() -> None:
 def test_an_empty_queue_without_a_name_is_unavailable() -> None:
     slurm = FakeSlurm(answers={"scontrol": Answer(0, "no such thing\n", "")})
     with pytest.raises(Unavailable, match="names no cluster"):
-        SlurmCluster(slurm).queue()
+        SlurmCluster(run=slurm).queue()
 
 
 def test_a_failed_squeue_is_unavailable_and_never_an_empty_queue() -> None:
     complaint = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
     slurm = FakeSlurm(answers={"squeue": failed(1, complaint)})
-    for ask in (SlurmCluster(slurm).queue, lambda: SlurmCluster(slurm).look(["7"])):
+    for ask in (SlurmCluster(run=slurm).queue, lambda: SlurmCluster(run=slurm).look(["7"])):
         with pytest.raises(Unavailable, match="Unable to contact slurm controller"):
             ask()
 
 
 def test_the_queue_is_one_call() -> None:
-    cluster = SlurmCluster(FakeSlurm(numbered(1000)))
+    cluster = SlurmCluster(run=FakeSlurm(numbered(1000)))
     cluster.queue()
     assert cluster.calls == 1
 
@@ -217,7 +217,7 @@ def test_the_queue_is_one_call() -> None:
 def test_a_look_is_one_call_by_exact_ids_and_leaves_unknown_ones_out() -> None:
     ended = record(State="CANCELLED", EndTime="1796002503")
     slurm = FakeSlurm([ended, record(JobID="12", ArrayJobID="9", ArrayTaskID="2")])
-    cluster = SlurmCluster(slurm)
+    cluster = SlurmCluster(run=slurm)
     seen = cluster.look(["9_2", "7", "99999", "7"])
     assert list(seen) == ["9_2", "7"]
     assert seen["7"].phase is Phase.ENDED
@@ -227,22 +227,22 @@ def test_a_look_is_one_call_by_exact_ids_and_leaves_unknown_ones_out() -> None:
 
 def test_a_look_at_an_arrays_raw_id_shows_none_of_its_tasks() -> None:
     slurm = FakeSlurm([record(JobID="9", ArrayJobID="9", ArrayTaskID="3")])
-    assert SlurmCluster(slurm).look(["9"]) == {}
+    assert SlurmCluster(run=slurm).look(["9"]) == {}
 
 
 def test_a_look_at_one_unknown_id_shows_nothing() -> None:
     slurm = FakeSlurm(answers={"squeue": failed(1, "slurm_load_jobs error: Invalid job id specified")})
-    assert SlurmCluster(slurm).look(["99999"]) == {}
+    assert SlurmCluster(run=slurm).look(["99999"]) == {}
 
 
 def test_the_same_complaint_about_the_whole_queue_is_no_empty_queue() -> None:
     slurm = FakeSlurm(answers={"squeue": failed(1, "slurm_load_jobs error: Invalid job id specified")})
     with pytest.raises(Unavailable):
-        SlurmCluster(slurm).queue()
+        SlurmCluster(run=slurm).queue()
 
 
 def test_nothing_to_look_at_is_no_call() -> None:
-    cluster = SlurmCluster(FakeSlurm())
+    cluster = SlurmCluster(run=FakeSlurm())
     assert cluster.look([]) == {}
     assert cluster.calls == 0
 
@@ -251,7 +251,7 @@ def test_nothing_to_look_at_is_no_call() -> None:
     "job_id", ["", "-u", "7 8", "7,8", "9_[0-3]", "9_", "_1", "7\n", "--me", "\u0667", "7.0", "7+1"]
 )
 def test_only_exact_ids_reach_a_command_line(job_id: str) -> None:
-    cluster = SlurmCluster(FakeSlurm())
+    cluster = SlurmCluster(run=FakeSlurm())
     for ask in (lambda: cluster.look([job_id]), lambda: cluster.cancel(["7", job_id])):
         with pytest.raises(Rejected, match="not the id of one job"):
             ask()
