@@ -51,14 +51,6 @@ def cluster(slurm_users: None, reachable_directory: Path) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def mlflow_server(reachable_directory: Path) -> Iterator[MlflowServer]:
-    """A real tracking server; tests that take it away must bring it back."""
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with MlflowServer(sys.executable, reachable_directory / "mlflow") as server:
-        yield server
-
-
 @pytest.fixture
 def make_site(
     cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path, request: pytest.FixtureRequest
