@@ -8,6 +8,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from evalstopd.core.intent import State
 from evalstopd.keeper import keeper as keeper_module
 
 from . import scene, show
@@ -58,9 +59,9 @@ def play(directory: Path, *, as_json: bool, replay: bool) -> int:
             store = service.book
             screen = show.Screen(store, parts, started_s, set())
             introduce(screen, parts, replay=replay)
-            starts = watch(screen, cluster, store)
+            watch(screen, cluster, store)
             service.stop_daemon()
-            found = show.rows(store, parts, starts)
+            found = show.rows(store, parts, starts(cluster, parts))
     report(found, directory, service, as_json=as_json, seconds=time.time() - started_s)
     return 0 if as_promised(found) else 1
 
@@ -105,25 +106,33 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
         screen.say(line, now_s)
 
 
-def watch(screen: show.Screen, cluster: Cluster, store: Book) -> dict[str, float]:
-    """Show the run until no job is left; return when each job was first seen running."""
+def watch(screen: show.Screen, cluster: Cluster, store: Book) -> None:
+    """Show the run until every training job is over and the book says whose GPUs went where; then end the rest."""
     end_s, shown_s = time.time() + LIMIT_S, 0.0
-    starts: dict[str, float] = {}
-    training = {part.job for part in screen.parts if part.trains}
-    while time.time() < end_s:
+    while time.time() < end_s and not finished(screen, store):
         now_s = time.time()
-        for line in cluster.squeue("-t", "R", "-o", "%i").split():
-            starts.setdefault(line, now_s)
         screen.news(now_s)
         if now_s - shown_s > 10:
             screen.curves(now_s)
             shown_s = now_s
-        over = {watch.key.job_id for watch in store.recent(100) if watch.ending is not None}
-        if training <= over and not cluster.squeue("-o", "%i").split():
-            break
-        time.sleep(0.2)
+        time.sleep(0.25)
     screen.news(time.time())
-    return starts
+    scene.over(cluster).touch()
+
+
+def finished(screen: show.Screen, store: Book) -> bool:
+    """Tell whether every training job has ended and every stop has found its heirs."""
+    watches = {watch.key.job_id: watch for watch in store.recent(100) if watch.ending is not None}
+    if not all(part.job in watches for part in screen.parts if part.trains):
+        return False
+    intents = store.intents_of([watch.key for watch in watches.values()])
+    return all(intent.handed_to or intent.state is not State.CONFIRMED for intent in intents)
+
+
+def starts(cluster: Cluster, parts: list[scene.Part]) -> dict[str, float]:
+    """Return when each job that waited started."""
+    times = {part.job: scene.started(cluster, part) for part in parts if not part.trains}
+    return {job: at for job, at in times.items() if at is not None}
 
 
 def as_promised(found: list[show.Row]) -> bool:

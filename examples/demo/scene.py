@@ -11,7 +11,12 @@ from .rig.cluster import Cluster
 METRIC = "eval/gold_reward"
 RULE = "k-declines:k=2,min_delta=0.06"
 GPUS = 8
-WAITING_S = 8
+# Notes to the hundredth when it starts; goes on until the demo is over, so that each stop feeds another one.
+NEXT = """#!/bin/sh
+date +%s.%N >"started-$SLURM_JOB_ID"
+n=0
+while [ ! -e "{over}" ] && [ $n -lt 300 ]; do sleep 1; n=$((n + 1)); done
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,19 @@ def cast() -> list[tuple[str, float, int, str]]:
     return [(kind, kl, seed, owners[number % 2]) for number, (kind, kl, seed) in enumerate(both)]
 
 
+def over(cluster: Cluster) -> Path:
+    """Return the file whose appearance ends the jobs that waited."""
+    return cluster.directory / "over"
+
+
+def started(cluster: Cluster, part: Part) -> float | None:
+    """Return when a job that waited printed its first line, in seconds since the epoch."""
+    file = cluster.work(part.user) / f"started-{part.job}"
+    return float(file.read_text()) if file.exists() and file.read_text().strip() else None
+
+
 def submit(cluster: Cluster, python: str, examples: Path, tracking_uri: str, *, replay: bool) -> list[Part]:
-    """Fill the cluster with training jobs and queue as many short ones behind the stops that should come."""
+    """Fill the cluster with training jobs and queue a job behind each stop that should come."""
     parts = []
     environment = {
         "PYTHON": python,
@@ -57,7 +73,7 @@ def submit(cluster: Cluster, python: str, examples: Path, tracking_uri: str, *, 
     for number in range(len(HACKING_SEEDS)):
         user = (users.BOB, users.ALICE)[number % 2]
         options = (f"--gpus={GPUS}", "--nodes=1", "--account=ml", "--job-name=next")
-        job = cluster.sbatch(user, f"#!/bin/sh\nsleep {WAITING_S}\n", *options)
+        job = cluster.sbatch(user, NEXT.format(over=over(cluster)), *options)
         parts.append(Part(job, user, "waits for GPUs", trains=False))
     return parts
 
