@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 
 from demo.rig import users
-from demo.rig.cluster import PROGRAMS
 from demo.rig.cluster import Cluster as Rig
 
 from evalstopd.adapters.slurm import SlurmCluster
@@ -31,7 +30,7 @@ class AsUser:
 
     def __init__(self, rig: Rig, user: str) -> None:
         self._user = user
-        self._run = ProcessRunner(conf=rig.env["SLURM_CONF"], path=PROGRAMS)
+        self._run = ProcessRunner(conf=rig.env["SLURM_CONF"])
 
     def __call__(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
         return self._run(["runuser", "-u", self._user, "--", *argv], env)
