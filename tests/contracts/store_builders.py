@@ -40,6 +40,7 @@ def evidence(trigger_step: int = 40, **changes: Any) -> Evidence:
         mode="max",
         run_id="run-1",
         proof="comment",
+        two_way=True,
         steps=(10, 20, 30, trigger_step),
         scores=(0.1, 0.30000000000000004, 1e-320, -0.0),
         trigger_step=trigger_step,

@@ -45,7 +45,8 @@ class MlflowSource:
 
     def ping(self) -> str:
         """Say that the API itself answers us (its health page would, even where we are not let in)."""
-        self._http.get("/experiments/get", {"experiment_id": "0"})
+        # A search, for no one experiment need exist or be open to us: a tracker may have no default one.
+        self._http.get("/experiments/search", {"max_results": "1"})
         return "its API answers"
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from evalstopd.adapters.slurm.endings import read_endings
 from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.queue import configured_name, list_jobs, list_queue
 from evalstopd.adapters.slurm.record import Row
-from evalstopd.adapters.slurm.run import TIME_LIMIT_S, Answer, Runner, local_runner, printable
+from evalstopd.adapters.slurm.run import Answer, Runner, printable
 from evalstopd.core.model import Ending, Job
 from evalstopd.errors import Unavailable
 from evalstopd.ports import EndingQuery, Queue
@@ -16,12 +16,11 @@ from evalstopd.ports import EndingQuery, Queue
 class SlurmCluster:
     """One Slurm cluster, for as long as it keeps its name; calls with nothing to ask about ask nothing.
 
-    `time_limit_s` bounds each command, `bin_dir` is where they lie if not in the usual places, `run` runs
-    them if they are not to be processes. SLURM_CONF is taken from the environment.
+    `run` runs the commands.
     """
 
-    def __init__(self, *, time_limit_s: float = TIME_LIMIT_S, bin_dir: str = "", run: Runner | None = None) -> None:
-        self._runner = run or local_runner(time_limit_s, bin_dir)
+    def __init__(self, run: Runner) -> None:
+        self._runner = run
         self._calls = 0
         self._name = ""
 

@@ -107,12 +107,6 @@ class ProcessRunner:
                 selector.unregister(key.fileobj)
 
 
-def local_runner(timeout_s: float = TIME_LIMIT_S, bin_dir: str = "") -> ProcessRunner:
-    """Return the runner for this machine: Slurm's configuration and any further folders as the environment has them."""
-    folders = (bin_dir, PROGRAMS, os.environ.get("PATH", ""))
-    return ProcessRunner(os.environ.get("SLURM_CONF"), timeout_s, ":".join(filter(None, folders)))
-
-
 def succeed(answer: Answer, what: str) -> str:
     """Return the output of a command that ended well; raises Unavailable with its complaint else."""
     if answer.code != 0:

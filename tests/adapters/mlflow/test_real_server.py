@@ -37,7 +37,7 @@ def test_a_history_of_many_pages_is_whole(tracker: Tracker):
     run_id = tracker.make_run({}, {})
     tracker.log(run_id, METRIC, [(step, step / 7, step) for step in range(1_234)])
     paged = MlflowSource(tracker.http, FixedClock(), Caps(page=100))
-    answer = paged.read([RunQuery(run_id, METRIC)])[run_id]
+    (answer,) = paged.read([RunQuery(run_id, METRIC)]).values()
     assert isinstance(answer, RunReading)
     assert answer.points == reading(tracker, run_id).points
     assert [point.step for point in answer.points] == list(range(1_234))
@@ -48,7 +48,7 @@ def test_a_flood_of_points_is_rejected_and_the_neighbour_is_read(tracker: Tracke
     tracker.log(flooded, METRIC, [(step, 0.5, step) for step in range(301)])
     tracker.log(calm, METRIC, [(step, 0.5, step) for step in range(300)])
     capped = MlflowSource(tracker.http, FixedClock(), Caps(points=300, page=100))
-    readings = capped.read([RunQuery(flooded, METRIC), RunQuery(calm, METRIC)])
+    readings = {q.run_id: r for q, r in capped.read([RunQuery(flooded, METRIC), RunQuery(calm, METRIC)]).items()}
     assert isinstance(readings[flooded], Rejected)
     assert "too many points" in str(readings[flooded])
     assert isinstance(readings[calm], RunReading)
@@ -111,6 +111,10 @@ def test_a_server_that_is_gone_and_comes_back(mlflow_server: MlflowServer, track
     finally:
         mlflow_server.start()
     assert all(isinstance(answer, RunReading) for answer in tracker.source.read(queries).values())
+
+
+def test_the_api_answers_a_ping(tracker: Tracker):
+    assert tracker.source.ping() == "its API answers"
 
 
 def test_fifty_runs_of_fifty_points_are_read_in_seconds(tracker: Tracker, record_property):

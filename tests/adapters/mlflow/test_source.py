@@ -36,14 +36,14 @@ def source_of(uri: str, **pace: float) -> MlflowSource:
     return MlflowSource(http, FixedClock(), Caps(points=50), Pace(**pace))  # type: ignore[arg-type]
 
 
-def timed(source: MlflowSource, queries: list[RunQuery]) -> tuple[float, dict[str, RunReading | EvalstopError]]:
+def timed(source: MlflowSource, queries: list[RunQuery]) -> tuple[float, dict[RunQuery, RunReading | EvalstopError]]:
     began = time.monotonic()
     readings = dict(source.read(queries))
     return time.monotonic() - began, readings
 
 
-def healthy(readings: dict[str, RunReading | EvalstopError]) -> set[str]:
-    return {run_id for run_id, answer in readings.items() if isinstance(answer, RunReading)}
+def healthy(readings: dict[RunQuery, RunReading | EvalstopError]) -> set[str]:
+    return {query.run_id for query, answer in readings.items() if isinstance(answer, RunReading)}
 
 
 @pytest.mark.parametrize("reply", [standin.hang, standin.slow_body, standin.slow_head, raw(b"", 504)])
@@ -103,7 +103,7 @@ def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: 
         bad if asked.query["run_id"] in troubled and asked.path.endswith(path) else good(asked)
     )
     readings = timed(source_of(server.uri), MANY)[1]
-    assert set(readings) == {query.run_id for query in MANY}
+    assert set(readings) == set(MANY)
     untouched = bad is TROUBLES["empty"] and path == "/metrics/get-history"
     assert healthy(readings) == {query.run_id for query in MANY} - (set() if untouched else troubled)
 
@@ -142,8 +142,17 @@ def test_a_pass_ends_when_its_time_is_over(server: Standin):
 
 def test_a_run_that_was_deleted_says_so(server: Standin):
     server.script = lambda asked: plain(run_json("r000", lifecycle_stage="deleted"))
-    answer = source_of(server.uri).read(MANY[:1])["r000"]
+    answer = source_of(server.uri).read(MANY[:1])[MANY[0]]
     assert isinstance(answer, RunReading)
     assert answer.facts.deleted
     with pytest.raises(Rejected, match="deleted"):
         source_of(server.uri).mark_killed("r000")
+
+
+def test_a_ping_needs_no_experiment_but_the_right_to_ask(server: Standin):
+    gone = plain({"error_code": "RESOURCE_DOES_NOT_EXIST"}, 404)
+    server.script = lambda asked: plain({}) if asked.path.endswith("/experiments/search") else gone
+    assert source_of(server.uri).ping() == "its API answers"
+    server.script = lambda asked: plain({}) if asked.path == "/health" else raw(b"", 403)
+    with pytest.raises(Rejected, match="no permission"):
+        source_of(server.uri).ping()

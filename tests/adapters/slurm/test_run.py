@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstopd.adapters.slurm.run import Answer, ProcessRunner, local_runner, printable, succeed
+from evalstopd.adapters.slurm.run import Answer, ProcessRunner, printable, succeed
 from evalstopd.errors import Unavailable
 
 QUICK = ProcessRunner(timeout_s=0.4)
@@ -79,16 +79,6 @@ def test_the_environment_is_only_what_slurm_needs(monkeypatch: pytest.MonkeyPatc
 
 def test_without_a_conf_slurm_finds_its_own() -> None:
     assert "SLURM_CONF" not in ProcessRunner()(["env"], {}).out
-
-
-def test_this_machines_runner_takes_slurms_configuration_and_looks_in_the_sites_folder_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SLURM_CONF", "/etc/site.conf")
-    script = tmp_path / "squeue"
-    script.write_text("#!/bin/sh\necho site $SLURM_CONF\n")
-    script.chmod(0o755)
-    assert local_runner(bin_dir=str(tmp_path))(["squeue"], {}).out == "site /etc/site.conf\n"
 
 
 def test_bytes_that_are_no_utf8_survive_a_round_trip() -> None:
