@@ -54,7 +54,8 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     due = _due(seen, claims, book, snapshot.now_s)
     answers = ports.metrics.read(list({_query(one): None for one in due.values()})) if due else {}
     facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
-    decisions = bind(claims, facts, book.holders)
+    holders = ports.store.holders([claim.run_id for claim in claims]) if claims else {}
+    decisions = bind(claims, facts, holders)
     readings, unread = _sort_answers(due, answers, decisions, tally)
     tally.add("jobs", len(snapshot.jobs))
     tally.add("watched", len(seen))
@@ -106,7 +107,7 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
     """Return the jobs to read: those whose time has come, and those with something open or in dispute."""
     rivals = Counter(claim.run_id for claim in claims)
     busy = {intent.key for intent in book.intents if not intent.closed}
-    busy |= {pin.key for pin in book.pins if pin.state is PinState.WANTED}
+    busy |= {pin.key for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED)}
 
     def is_due(one: Seen) -> bool:
         run_id = one.wishes.run_id

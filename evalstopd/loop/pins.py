@@ -28,21 +28,28 @@ class PinDesk:
         for pin in pins:
             if self.ports.should_stop() or self.ports.kill_switch.engaged():
                 break
-            if pin.state is PinState.WANTED and self._may_touch(pin):
-                self._keep(after, self._pin(pin))
+            if self._may_touch(pin):
+                self._tend(after, pin)
         for pin in _surplus(after.values(), self.watches, self.candidates):
             if self._may_touch(pin):
                 self._keep(after, self._drop(pin))
         return tuple(after.values())
 
+    def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
+        if pin.state is PinState.OUTDATED:
+            pin = self._keep(after, self._renew(pin))
+        if pin.state is PinState.WANTED:
+            self._keep(after, self._pin(pin))
+
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
         return one is not None and one.standing.terms.rung >= Rung.WARN
 
-    def _keep(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
+    def _keep(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> Pin:
         if after[(pin.key, pin.step)] != pin:
             self.ports.store.record(Changes(pins=(pin,)))
             after[(pin.key, pin.step)] = pin
+        return pin
 
     def _pin(self, pin: Pin) -> Pin:
         place = self.place(pin)
@@ -74,16 +81,23 @@ class PinDesk:
         later = len({step for step in evals if step > pin.step})
         return replace(pin, state=PinState.LOST if later >= 2 else PinState.WANTED, why=why)
 
+    def _renew(self, pin: Pin) -> Pin:
+        """Drop what an earlier life's pin of this step holds: the step was evaluated, and saved, anew."""
+        return replace(pin, state=PinState.WANTED) if self._dropped(pin) else pin
+
     def _drop(self, pin: Pin) -> Pin:
+        return replace(pin, state=PinState.DROPPED, why="no candidate any more") if self._dropped(pin) else pin
+
+    def _dropped(self, pin: Pin) -> bool:
         place = self.place(pin)
         if place is None:
-            return pin
+            return False
         try:
             self.ports.keeper.drop(place)
         except (Unavailable, Rejected, CheckpointMissing, CheckpointIncomplete) as error:
             self.tally.trouble(f"keeper: {error}")
-            return pin
-        return replace(pin, state=PinState.DROPPED, why="no candidate any more")
+            return False
+        return True
 
     def place(self, pin: Pin) -> PinPlace | None:
         """Return where a pin's checkpoint and the pin lie, if the run says where its output goes."""

@@ -59,9 +59,13 @@ class MemoryStore:
                 intents=order.oldest_intents(self._to_tend(cluster)),
                 triggered=self._triggered(live),
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
-                holders=dict(self._holders),
                 said=self._said(live),
             )
+
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
+        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+        with self._lock:
+            return {run_id: self._holders[run_id] for run_id in run_ids if run_id in self._holders}
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""

@@ -42,9 +42,18 @@ def book(source: Connection, cluster: str) -> Book:
         intents=order.oldest_intents(_to_tend(source, cluster)),
         triggered=_triggered(source, live),
         booked=_booked(source, live),
-        holders=_holders(source),
         said=_said(source, live),
     )
+
+
+def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, JobKey]:
+    """Return who holds each of these runs, on every cluster and ended jobs too: nobody else may take it over."""
+    found: dict[str, JobKey] = {}
+    for part in chunks(run_ids):
+        last = select(func.max(BindingRow.id)).where(BindingRow.run_id.in_(part)).group_by(BindingRow.run_id)
+        query = select(*rows.KEY, BindingRow.run_id).join(BindingRow, BindingRow.job == JobRow.job)
+        found |= {row[4]: JobKey(*row[:4]) for row in source.execute(query.where(BindingRow.id.in_(last)))}
+    return found
 
 
 def points(source: Connection, jobs: Sequence[str]) -> Mapping[str, list[Point]]:
@@ -167,13 +176,6 @@ def _booked(source: Connection, live: ColumnElement[bool]) -> frozenset[JobKey]:
         .join(WouldBeRow, and_(WouldBeRow.job == WatchRow.job, same_life))
     )
     return frozenset(JobKey(*row) for row in source.execute(query.where(live)))
-
-
-def _holders(source: Connection) -> dict[str, JobKey]:
-    """Return who holds each run, on every cluster and ended jobs too: nobody else may take it over later."""
-    last = select(func.max(BindingRow.id)).group_by(BindingRow.run_id)
-    query = select(*rows.KEY, BindingRow.run_id).join(BindingRow, BindingRow.job == JobRow.job)
-    return {row[4]: JobKey(*row[:4]) for row in source.execute(query.where(BindingRow.id.in_(last)))}
 
 
 def _said(source: Connection, live: ColumnElement[bool]) -> frozenset[tuple[str, str]]:

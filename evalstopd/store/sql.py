@@ -47,6 +47,11 @@ class SqlStore:
         with self._reading() as source:
             return reading.book(source, cluster)
 
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
+        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+        with self._reading() as source:
+            return reading.holders(source, run_ids)
+
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
         with self._reading() as source:

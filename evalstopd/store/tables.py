@@ -108,6 +108,7 @@ class WatchRow(Base):
     last_life: Mapped[int]
     best_step: Mapped[int | None]
     best_score: Mapped[Score | None]
+    best_life: Mapped[int]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
 
@@ -154,6 +155,7 @@ class PinRow(Base):
     score: Mapped[Score]
     state: Mapped[PinState]
     wanted_s: Mapped[float]
+    restarts: Mapped[int]
     path: Mapped[str]
     files: Mapped[int]
     size: Mapped[int]

@@ -150,6 +150,6 @@ intents = st.builds(
     ending=endings,
     handed_to=nodes,
 )
-pins = st.builds(Pin, keys, whole, scores, st.sampled_from(PinState), times, texts, whole, whole, texts, texts)
+pins = st.builds(Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, texts, whole, whole, texts, texts)
 remarks = st.builds(Remark, texts, texts, texts, times)
 would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)

@@ -8,10 +8,11 @@ from evalstopd.ports import PinPlace, PinReport
 
 @dataclass(slots=True)
 class FakeKeeper:
-    """The Keeper port over two sets of names."""
+    """The Keeper port over two sets of names; `fresh` lists each pin that was made rather than found."""
 
     checkpoints: set[tuple[str, str]] = field(default_factory=set)
     pins: set[tuple[str, int]] = field(default_factory=set)
+    fresh: list[tuple[str, int]] = field(default_factory=list)
     best: dict[str, int] = field(default_factory=dict)
     damaged: set[tuple[str, int]] = field(default_factory=set)
     down: bool = False
@@ -30,6 +31,7 @@ class FakeKeeper:
             if (place.output_dir, place.checkpoint) not in self.checkpoints:
                 raise CheckpointMissing("no such checkpoint folder")
             self.pins.add((place.pin, place.step))
+            self.fresh.append((place.pin, place.step))
         return self._report(place)
 
     def verify(self, place: PinPlace) -> PinReport:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from evalstopd.store.memory import MemoryStore
 
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey, Phase, Rung
 from evalstopd.core.rules import ServerClass
+from evalstopd.store.memory import MemoryStore
 from evalstopd.veto import keep
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 
@@ -207,6 +207,20 @@ def test_a_decline_that_spans_a_requeue_and_a_second_run_is_one_curve() -> None:
     world.tick()
 
     assert world.cluster.cancelled == [(job, 1)]
+
+
+def test_a_best_step_that_a_later_life_evaluates_anew_is_pinned_anew() -> None:
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", (0.5, 0.8))
+    world.cluster.requeue(job)
+    world.cluster.start()
+    world.tick()
+    world.keeper.fresh.clear()
+    world.evaluate(job, "r1", 20, 0.9)
+    world.tick()
+
+    assert ("c-1-1000", 20) in world.keeper.fresh
 
 
 def test_a_decline_of_an_earlier_life_alone_never_stops_the_later_one() -> None:
