@@ -22,7 +22,7 @@ want="$(sha256sum pyproject.toml | cut -c1-16) $extras $("$python" -V)"
 if [ "$(cat "$venv/made-for-$extras" 2>/dev/null)" != "$want" ]; then
   say "making the Python environment for: $extras (a minute when nothing is cached)"
   [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check "hatchling>=1.24" ".[$extras]"
+  "$venv/bin/pip" install -qq --disable-pip-version-check "hatchling>=1.24" ".[$extras]"
   printf '%s\n' "$want" >"$venv/made-for-$extras"
 fi
-"$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+"$venv/bin/pip" install -qq --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
