@@ -1,0 +1,86 @@
+"""Replay's answers as text, JSON and CSV. Names come from users, so they are made harmless here."""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from evalstopd.report.replay.intervals import Estimate
+from evalstopd.report.replay.judge import Outcome
+from evalstopd.report.replay.score import Row
+
+_COLUMNS = (
+    "recall",
+    "fpr",
+    "precision",
+    "saved",
+    "saved_declining",
+    "lost_over_5pct",
+    "lost_over_10pct",
+)
+
+
+def harmless(text: str) -> str:
+    """Return text that a terminal, a log and a spreadsheet take as text: printable ASCII, no formula, at most 80."""
+    plain = "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text[:80])
+    return f"'{plain}" if plain.startswith(("=", "+", "-", "@")) else plain
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Return rows as a table: the figure and, in brackets, its 95 % interval."""
+    head = ["rule", "label", "group", "runs", "pos", "neg", *_COLUMNS]
+    return columns([head, *([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)])
+
+
+def as_json(curves: int, rows: Iterable[Row], groups: Iterable[Row] = ()) -> str:
+    """Return `{"curves": N, "rows": [...]}`, figures as numbers (null: nothing to estimate from), intervals beside."""
+    answer: dict[str, Any] = {"curves": curves, "rows": [_plain(row) for row in rows]}
+    grouped = [_plain(row) for row in groups]
+    return json.dumps(answer | ({"groups": grouped} if grouped else {}), indent=2)
+
+
+def write_csv(path: Path, rule: str, outcomes: Iterable[Outcome]) -> None:
+    """Append one line a run to a CSV file; the header is written into an empty file."""
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        if file.tell() == 0:
+            writer.writerow(
+                ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
+            )
+        writer.writerows(_line(rule, each) for each in outcomes)
+
+
+def columns(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells as aligned columns."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def _line(rule: str, each: Outcome) -> tuple[object, ...]:
+    stopped = each.stopped
+    names = (each.history.name, each.history.source, each.history.family, each.history.metric)
+    step = "" if stopped is None else each.history.evals[stopped].step
+    position = "" if stopped is None else stopped + 1
+    return (rule, *map(harmless, names), each.evals, position, step, each.kept, each.lost, each.saved)
+
+
+def _identity(row: Row) -> list[str]:
+    return [row.rule, row.label, harmless(row.group), str(row.runs), str(row.positives), str(row.negatives)]
+
+
+def _shown(figure: Estimate) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} [{figure.low:.2f}, {figure.high:.2f}]"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    figures = {name: value for name, value in values.items() if isinstance(value, Estimate)}
+    intervals = {f"{name}_ci95": [each.low, each.high] for name, each in figures.items()}
+    return values | {name: each.value for name, each in figures.items()} | intervals
