@@ -5,13 +5,22 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
+from evalstopd.core.detectors.blocks import Blocks
 from evalstopd.core.detectors.k_declines import KDeclines
 from evalstopd.core.detectors.never import Never
+from evalstopd.core.detectors.recommended import Recommended
 from evalstopd.core.detectors.verdict import Detector
 from evalstopd.core.model import Mode
 from evalstopd.core.spec import Spec, parse_spec
 
-DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType({"k-declines": KDeclines, "never": Never})
+DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
+    {
+        "blocks": Blocks,
+        "k-declines": KDeclines,
+        "never": Never,
+        "recommended": Recommended,
+    }
+)
 
 
 def detector(spec: str | Spec, mode: Mode = Mode.MAX) -> Detector:

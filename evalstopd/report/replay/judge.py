@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors import Stop, detector, fold
-from evalstopd.core.model import JobView, Mode
+from evalstopd.core.detectors import Detector, Stop, detector
+from evalstopd.core.model import Eval, JobView, Mode
 from evalstopd.core.spec import Spec
 from evalstopd.report.replay.history import History
 
@@ -36,13 +36,22 @@ def judge(history: History, rule: Spec | str) -> Outcome:
     """Return what a rule would have done. A trigger on the last eval is none: there is nothing left to stop."""
     evals = [each for each in history.evals if is_score(each.score)]
     scores = upward([each.score for each in evals], history.mode)
-    verdicts = fold(detector(rule, history.mode), _NOBODY, evals)
-    stopped = next((i for i, verdict in enumerate(verdicts[:-1]) if isinstance(verdict, Stop)), None)
+    stopped = first_stop(detector(rule, history.mode), evals)
     kept = max(smoothed(scores[: stopped + 1] if stopped is not None else scores), default=None)
     shown = kept if kept is None or history.mode is Mode.MAX else -kept
     if stopped is None or kept is None:
         return Outcome(history, len(evals), None, kept=shown)
     return Outcome(history, len(evals), stopped, _left(stopped, len(evals)), shown, _lost(scores, kept))
+
+
+def first_stop(rule: Detector, evals: Sequence[Eval]) -> int | None:
+    """Return the index of the first eval, the last one excepted, at which the rule stops; None if it never does."""
+    state = rule.start(_NOBODY)
+    for index, each in enumerate(evals[:-1]):
+        state, verdict = rule.step(state, each)
+        if isinstance(verdict, Stop):
+            return index
+    return None
 
 
 def upward(scores: Sequence[float], mode: Mode) -> list[float]:
