@@ -1,6 +1,7 @@
 """The rule that looks for persistence: three blocks in a row below the best stretch by more than the run's noise."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from operator import add
@@ -113,7 +114,7 @@ def block_means(scores: tuple[float, ...], size: int) -> list[float]:
 
 def best_stretch(blocks: list[float]) -> float:
     """Return the highest trailing mean of up to three blocks."""
-    threes = map(add, map(add, blocks, blocks[1:]), blocks[2:])
+    threes: Iterator[float] = map(add, map(add, blocks, blocks[1:]), blocks[2:])
     return max(blocks[0], (blocks[0] + blocks[1]) / 2, max(threes) / 3)
 
 

@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from evalstopd.core.detectors.blocks import Blocks
+from evalstopd.core.detectors.drop_test import DropTestPaper, DropTestSafe, HighPower
+from evalstopd.core.detectors.guaranteed import Guaranteed
 from evalstopd.core.detectors.k_declines import KDeclines
 from evalstopd.core.detectors.never import Never
 from evalstopd.core.detectors.recommended import Recommended
@@ -16,6 +18,10 @@ from evalstopd.core.spec import Spec, parse_spec
 DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
     {
         "blocks": Blocks,
+        "drop-test-paper": DropTestPaper,
+        "drop-test-safe": DropTestSafe,
+        "guaranteed": Guaranteed,
+        "high-power": HighPower,
         "k-declines": KDeclines,
         "never": Never,
         "recommended": Recommended,

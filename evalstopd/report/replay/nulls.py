@@ -91,7 +91,7 @@ def _stopped(rule: str, case: str, evals: int, runs: Sequence[History]) -> False
 
 
 def _runs(maker: Maker, evals: int, runs: int, seed: int) -> list[History]:
-    stream = Random(f"{seed} {maker.__name__} {evals}")
+    stream = Random(f"{seed} {maker.__name__} {evals}")  # noqa: S311 - nothing secret
     steps = range(evals)
     return [History("", "", "", "", Mode.MAX, evals_of(steps, maker(evals, stream))) for _ in range(runs)]
 
