@@ -9,7 +9,9 @@ from typing import Any
 
 from evalstopd.report.replay.intervals import Estimate
 from evalstopd.report.replay.judge import Outcome
+from evalstopd.report.replay.nulls import FalseStops
 from evalstopd.report.replay.score import Row
+from evalstopd.report.tune import Proposal
 
 _COLUMNS = (
     "recall",
@@ -39,6 +41,57 @@ def as_json(curves: int, rows: Iterable[Row], groups: Iterable[Row] = ()) -> str
     answer: dict[str, Any] = {"curves": curves, "rows": [_plain(row) for row in rows]}
     grouped = [_plain(row) for row in groups]
     return json.dumps(answer | ({"groups": grouped} if grouped else {}), indent=2)
+
+
+def nulls_as_text(table: Sequence[FalseStops]) -> str:
+    """Return false stops by rule and case, one column a length, as shares with their intervals."""
+    lengths = sorted({each.evals for each in table})
+    cells = {(each.rule, each.case, each.evals): _shown(each.share) for each in table}
+    lines = dict.fromkeys((each.rule, each.case) for each in table)
+    head = ["case", "rule", *(f"{length} evals" for length in lengths)]
+    ordered = sorted(lines, key=lambda line: [each.case for each in table].index(line[1]))
+    return columns([head, *([case, rule, *(cells[rule, case, n] for n in lengths)] for rule, case in ordered)])
+
+
+def nulls_as_json(table: Iterable[FalseStops]) -> str:
+    """Return `{"false_stops": [{"rule", "case", "evals", "runs", "share", "share_ci95"}]}`."""
+    rows = [
+        {
+            "rule": each.rule,
+            "case": each.case,
+            "evals": each.evals,
+            "runs": each.share.of,
+            "share": each.share.value,
+            "share_ci95": [each.share.low, each.share.high],
+        }
+        for each in table
+    ]
+    return json.dumps({"false_stops": rows}, indent=2)
+
+
+def proposal_as_text(found: Proposal) -> str:
+    """Return a proposal in words an admin can act on."""
+    row = found.row
+    promise = "is" if found.within else "is NOT shown to be"
+    expected = (
+        f"on sources it was not chosen on: recall {_shown(row.recall)}, false stops {_shown(row.fpr)}, "
+        f"compute saved {_shown(row.saved)}, runs that lose > 10 % of their range {_shown(row.lost_over_10pct)}"
+    )
+    return "\n".join(
+        [
+            f"proposed: {found.rule}",
+            f"chosen for at most {found.alpha:g} false stops by {row.label} on {row.runs} runs; fold by fold: "
+            + ", ".join(found.chosen),
+            expected,
+            f"the budget {promise} kept (upper end of the 95 % interval)",
+        ]
+    )
+
+
+def proposal_as_json(found: Proposal) -> str:
+    """Return a proposal as JSON."""
+    answer = {"rule": found.rule, "alpha": found.alpha, "folds": list(found.chosen), "within_budget": found.within}
+    return json.dumps(answer | {"expected": _plain(found.row)}, indent=2)
 
 
 def write_csv(path: Path, rule: str, outcomes: Iterable[Outcome]) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evalstopd.core.curve import is_score
 from evalstopd.core.model import Mode
 from evalstopd.errors import Misconfigured
 from evalstopd.report.replay.history import LABELS, History, evals_of
+from evalstopd.report.replay.labels import labels
+from evalstopd.report.replay.sources.series import Pick
 
 
-def read_jsonl(path: Path) -> Iterator[History]:
+def read_jsonl(path: Path, pick: Pick) -> Iterator[History]:
     """Yield one history a line. Raises Misconfigured naming the line that cannot be read.
 
     Needed: `steps`, `values`. Used where there: `stderrs`, `id`, `repo`, `algorithm`, `family`, `metric`,
@@ -19,25 +22,28 @@ def read_jsonl(path: Path) -> Iterator[History]:
     """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _history(path, number, line)
+            history = _history(path, number, line, pick) if line.strip() else None
+            if history is not None and pick.metric in ("", history.metric):
+                yield history
 
 
-def _history(path: Path, number: int, line: str) -> History:
+def _history(path: Path, number: int, line: str, pick: Pick) -> History:
     try:
         row = json.loads(line)
         scores = [math.nan if value is None else float(value) for value in row["values"]]
         evals = evals_of([float(step) for step in row["steps"]], scores, row.get("stderrs", ()))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Misconfigured(f"{path}, line {number}: not a curve with steps and values: {error!r}") from None
+    mode = pick.mode or (Mode.MAX if row.get("higher_is_better", True) else Mode.MIN)
+    given = {name: str(row[name]) for name in LABELS if row.get(name)}
     return History(
         name=_text(row, "id", f"{path.name}:{number}"),
         source=_source(row, path),
         family=_text(row, "family", "unknown"),
         metric=_text(row, "metric", "score"),
-        mode=Mode.MAX if row.get("higher_is_better", True) else Mode.MIN,
+        mode=mode,
         evals=evals,
-        labels={name: str(row[name]) for name in LABELS if row.get(name)},
+        labels=given or labels([each.score for each in evals if is_score(each.score)], mode),
         primary=bool(row.get("primary", True)),
     )
 
