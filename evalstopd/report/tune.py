@@ -10,7 +10,7 @@ from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.score import Row, outcomes, score
 
 LADDERS: Mapping[str, tuple[str, ...]] = {
-    "recommended": tuple(f"recommended:c={c}" for c in (1.0, 1.25, 1.5, 1.8, 2.1, 2.5, 3.0, 3.6, 4.5)),
+    "recommended": tuple(f"recommended:c={c}" for c in (1.0, 1.2, 1.4, 1.6, 1.8, 2.1, 2.5, 3.0, 4.0)),
     "blocks": tuple(f"blocks:c={c}" for c in (1.0, 1.25, 1.5, 1.75, 2.1, 2.5, 3.0, 3.6, 4.5)),
     "k-declines": tuple(f"k-declines:k={k}" for k in range(2, 8)),
 }

@@ -33,8 +33,9 @@ class Blocks:
 
     The run is averaged into at most 24 equal blocks (of 1, 2, 4, ... evals) that end at the newest eval; the best
     stretch is the highest mean of up to three blocks in a row; the margin is c (1 + 12 / blocks) times the noise
-    of a block, for a noise that was estimated from few blocks is not to be trusted. The noise comes from the
-    blocks' second differences or from the standard errors logged with the evals, whichever is larger. Up to 20
+    of a block, for a noise that was estimated from few blocks is not to be trusted. The noise is the largest of
+    what the blocks' second differences say, those of blocks half as long, and the standard errors logged with the
+    evals. Up to 20
     evals the factor is `c`; after that c (1 + growth ln(evals / 20)), so that a long run is not stopped by the
     mere number of looks. No verdict before 6 evals. No units: `c` is in multiples of the run's own noise.
 
@@ -75,13 +76,16 @@ class Blocks:
         if count < _FIRST_VERDICT:
             return KEEP_GOING
         size = block_size(count)
-        blocks = block_means(state.scores, size)
-        best = best_stretch(blocks)
+        fine = block_means(state.scores, max(1, size // 2))
+        blocks = fine if size == 1 else _paired(fine)
+        best, factor = best_stretch(blocks), self._factor(count) * (1 + _CAUTION / len(blocks))
         noise = max(from_curve(blocks), _logged(state, size))
-        margin = self._factor(count) * (1 + _CAUTION / len(blocks)) * noise
-        low = _low_blocks(blocks, best - margin) if margin > 0 else 0
+        low = _low_blocks(blocks, best, factor * noise)
+        if low and size > 1:
+            noise = max(noise, from_curve(fine) / math.sqrt(2))
+            low = _low_blocks(blocks, best, factor * noise)
         if low >= _LOW_BLOCKS:
-            return Stop(self._reason(size, margin, noise, best), _LOW_BLOCKS * size)
+            return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
         return Declining(low * size, _LOW_BLOCKS * size) if low else KEEP_GOING
 
     def _factor(self, count: int) -> float:
@@ -118,13 +122,20 @@ def best_stretch(blocks: list[float]) -> float:
     return max(blocks[0], (blocks[0] + blocks[1]) / 2, max(threes) / 3)
 
 
-def _low_blocks(blocks: list[float], limit: float) -> int:
+def _paired(halves: list[float]) -> list[float]:
+    """Return blocks from blocks half as long; an odd one is the oldest and is dropped."""
+    newest = halves[len(halves) % 2 :]
+    return [(a + b) / 2 for a, b in zip(newest[::2], newest[1::2], strict=True)]
+
+
+def _low_blocks(blocks: list[float], best: float, margin: float) -> int:
+    """Return how many of the newest blocks, up to three, lie below the best stretch by the margin; 0 without one."""
     count = 0
-    for block in reversed(blocks):
-        if block > limit:
+    for block in reversed(blocks[-_LOW_BLOCKS:]):
+        if margin <= 0 or block > best - margin:
             break
         count += 1
-    return min(count, _LOW_BLOCKS)
+    return count
 
 
 def _with(state: _State, point: Eval, mode: Mode) -> _State:
