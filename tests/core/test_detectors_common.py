@@ -9,7 +9,15 @@ from evalstopd.core.detectors import DETECTORS, Declining, Stop, detector, fold
 from evalstopd.core.model import Eval, JobView, Mode
 
 JOB = JobView("1", 0.0, 1)
-RULES = ("blocks", "recommended", "drop-test-paper", "drop-test-safe", "high-power", "guaranteed:items=100,alpha=0.1")
+RULES = (
+    "blocks",
+    "recommended",
+    "drop-test-paper",
+    "drop-test-safe",
+    "high-power",
+    "smoothed-declines",
+    "guaranteed:items=100,alpha=0.1",
+)
 
 
 def rise_and_fall(stream: Random, evals: int = 24, noise: float = 0.02) -> list[float]:
@@ -90,7 +98,7 @@ def test_a_state_is_a_value_and_folding_on_from_it_gives_the_same(rule: str) -> 
 @pytest.mark.parametrize(
     "spec",
     ["blocks:c=0", "recommended:growth=-1", "blocks:c=nan", "drop-test-safe:sigma=-1", "guaranteed:alpha=1",
-     "guaranteed:items=0", "guaranteed:low=1,high=1", "blocks:k=2"],
+     "guaranteed:items=0", "guaranteed:low=1,high=1", "blocks:k=2", "smoothed-declines:ema=0"],
 )  # fmt: skip
 def test_a_value_that_makes_no_sense_is_refused(spec: str) -> None:
     with pytest.raises(ValueError, match=spec.partition(":")[0]):

@@ -107,3 +107,10 @@ def test_without_a_known_error_the_curve_itself_tells_the_noise() -> None:
     fall = [stream.gauss(0.8, 0.01) for _ in range(12)] + [stream.gauss(0.5, 0.01) for _ in range(4)]
 
     assert _first_stop(fold(detector("drop-test-safe"), JOB, [Eval(i, s) for i, s in enumerate(fall)]))
+
+
+def test_without_a_known_error_flat_runs_are_still_mostly_let_go_on() -> None:
+    stream, made = Random(5), detector("drop-test-safe")
+    runs = [[Eval(i, stream.gauss(0, 1)) for i in range(20)] for _ in range(500)]
+
+    assert sum(bool(_first_stop(fold(made, JOB, run))) for run in runs) <= 0.2 * len(runs)

@@ -11,6 +11,7 @@ from evalstopd.core.noise import from_curve
 
 _LONGEST = 6
 _KEPT = 24
+_CAUTION, _FEWEST = 12.0, 6
 _WEIGHTS = tuple(
     tuple(1 / math.sqrt(1 / earlier + 1 / last) for earlier in range(1, _LONGEST + 1))
     for last in range(1, _LONGEST + 1)
@@ -37,7 +38,8 @@ class _DropTest:
     z = max over lengths w1, w2 up to 6 of (best mean of w1 successive earlier evals - mean of the last w2) /
     (s sqrt(1 / w1 + 1 / w2)); the rule stops where z >= c = sqrt(2.5 + 4.6 ln t) - shift, t the evals seen. s is
     `sigma` if given (in units of the score), else the root mean square of the errors logged with the evals, else
-    estimated from the last 24 evals. Cost per eval: 36 comparisons. Source: docs/rules.md, "drop test" (own work).
+    estimated from the last 6 to 24 evals and raised by 1 + 12 / evals, for such an estimate is loose. Cost per
+    eval: 36 comparisons. Source: docs/rules.md, "drop test" (own work).
     """
 
     sigma: float = 0.0
@@ -89,10 +91,10 @@ class _DropTest:
     def _noise(self, state: _State) -> float:
         if self.sigma:
             return self.sigma
-        logged = math.sqrt(state.squares / state.errors) if state.errors else 0.0
-        if logged and not self.floored:
-            return logged
-        return max(logged, from_curve(state.recent))
+        if not state.errors:
+            return _unknown(state.recent)
+        logged = math.sqrt(state.squares / state.errors)
+        return max(logged, from_curve(state.recent)) if self.floored else logged
 
     def _reason(self, fall: float, limit: float, window: int) -> str:
         verb = "fell" if self.mode is Mode.MAX else "rose"
@@ -136,6 +138,11 @@ class HighPower(_DropTest):
 
     name: ClassVar[str] = "high-power"
     shift: ClassVar[float] = 1.0
+
+
+def _unknown(recent: _Means) -> float:
+    """Return what the noise is taken for where no error was logged; 0 (no verdict) under six evals."""
+    return from_curve(recent) * (1 + _CAUTION / len(recent)) if len(recent) >= _FEWEST else 0.0
 
 
 def _with(state: _State, point: Eval, mode: Mode) -> _State:

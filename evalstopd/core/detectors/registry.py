@@ -11,6 +11,7 @@ from evalstopd.core.detectors.guaranteed import Guaranteed
 from evalstopd.core.detectors.k_declines import KDeclines
 from evalstopd.core.detectors.never import Never
 from evalstopd.core.detectors.recommended import Recommended
+from evalstopd.core.detectors.smoothed_declines import SmoothedDeclines
 from evalstopd.core.detectors.verdict import Detector
 from evalstopd.core.model import Mode
 from evalstopd.core.spec import Spec, parse_spec
@@ -25,6 +26,7 @@ DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
         "k-declines": KDeclines,
         "never": Never,
         "recommended": Recommended,
+        "smoothed-declines": SmoothedDeclines,
     }
 )
 
