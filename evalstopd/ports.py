@@ -55,8 +55,8 @@ class Cluster(Protocol):
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
-    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[str, Ending]:
-        """Tell how these lives ended, by job id; those not known to have ended are left out."""
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended; those not known to have ended are left out."""
 
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
@@ -81,8 +81,8 @@ class RunReading:
 class MetricsSource(Protocol):
     """The tracker, for reading: one run's trouble never costs another run its reading."""
 
-    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
-        """Return for each run id its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
 
 
 class RunWriter(Protocol):
