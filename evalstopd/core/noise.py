@@ -6,6 +6,7 @@ from operator import sub
 
 _MAD_TO_SD = 1.4826  # of a Gaussian
 _SECOND_DIFFERENCE = math.sqrt(6)  # its sd in units of the noise: 1, -2, 1
+_FEWEST = 4  # scores that tell anything of their noise
 _SEEN_AT = 3.0  # standard errors between two means before a fall counts as seen
 
 
@@ -28,14 +29,22 @@ def from_curve(scores: Sequence[float]) -> float:
     half the smallest non-zero step, so that a coarse scale (accuracy on few items) does not look free of noise.
     On 6 scores it is loose by a factor of 2; under AR(1) noise of .5 it sees two thirds of the truth.
     """
-    steps = list(map(sub, scores[1:], scores))
-    bends = list(map(sub, steps[1:], steps))
-    if len(bends) < 2:
+    if len(scores) < _FEWEST:
         return 0.0
-    centre = middle(bends)
-    noise = _MAD_TO_SD * middle([abs(bend - centre) for bend in bends]) / _SECOND_DIFFERENCE
+    steps = list(map(sub, scores[1:], scores))
     smallest = min(filter(None, map(abs, steps)), default=0.0)
-    return max(noise, smallest / 2)
+    return max(_from_steps(steps), smallest / 2)
+
+
+def unfloored(scores: Sequence[float]) -> float:
+    """Return the same without the floor of half a step, for scores that are means and have no scale of their own."""
+    return _from_steps(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def _from_steps(steps: list[float]) -> float:
+    bends = list(map(sub, steps[1:], steps))
+    centre = middle(bends)
+    return _MAD_TO_SD / _SECOND_DIFFERENCE * middle([abs(bend - centre) for bend in bends])
 
 
 def middle(values: Sequence[float]) -> float:

@@ -139,3 +139,14 @@ def test_hostile_names_come_out_harmless(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "\x1b" not in done.output
     assert "'=HYPERLINK()" in table.read_text()
+
+
+def test_the_recommended_rule_finds_most_declines_and_lets_nearly_all_healthy_runs_go_on() -> None:
+    """On the sample, both ways of labelling agreeing; the full collection's figures are in docs/rules.md."""
+    found = replayed(str(SAMPLE), "--primary", "--max-evals", "20", "--rule", "recommended", "--label", "label_agreed")
+    (row,) = found["rows"]
+
+    assert row["recall"] >= 0.85
+    assert row["fpr"] <= 0.05
+    assert row["lost_over_10pct"] <= 0.05
+    assert row["saved_declining"] >= 0.35

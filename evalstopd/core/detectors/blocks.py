@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from operator import add
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
-from evalstopd.core.noise import from_curve
+from evalstopd.core.noise import from_curve, unfloored
 
+_SQRT2 = math.sqrt(2)
 _MOST_BLOCKS = 24
 _LOW_BLOCKS = 3
 _FIRST_VERDICT = 6
@@ -82,7 +82,7 @@ class Blocks:
         noise = max(from_curve(blocks), _logged(state, size))
         low = _low_blocks(blocks, best, factor * noise)
         if low and size > 1:
-            noise = max(noise, from_curve(fine) / math.sqrt(2))
+            noise = max(noise, unfloored(fine) / _SQRT2)
             low = _low_blocks(blocks, best, factor * noise)
         if low >= _LOW_BLOCKS:
             return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
@@ -110,10 +110,12 @@ def block_size(count: int) -> int:
 
 def block_means(scores: tuple[float, ...], size: int) -> list[float]:
     """Return the means of equal blocks, aligned to the newest score; the oldest remainder is dropped."""
-    if size == 1:
-        return list(scores)
-    each = islice(scores, len(scores) % size, None)
-    return [total / size for total in map(sum, zip(*[each] * size, strict=True))]
+    sums = list(scores[len(scores) % size :])
+    width = 1
+    while width < size:
+        sums = list(map(add, sums[::2], sums[1::2]))
+        width *= 2
+    return [total / size for total in sums] if size > 1 else sums
 
 
 def best_stretch(blocks: list[float]) -> float:
@@ -124,8 +126,8 @@ def best_stretch(blocks: list[float]) -> float:
 
 def _paired(halves: list[float]) -> list[float]:
     """Return blocks from blocks half as long; an odd one is the oldest and is dropped."""
-    newest = halves[len(halves) % 2 :]
-    return [(a + b) / 2 for a, b in zip(newest[::2], newest[1::2], strict=True)]
+    odd = len(halves) % 2
+    return [(a + b) / 2 for a, b in zip(halves[odd::2], halves[odd + 1 :: 2], strict=True)]
 
 
 def _low_blocks(blocks: list[float], best: float, margin: float) -> int:

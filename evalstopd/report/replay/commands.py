@@ -9,7 +9,6 @@ import typer
 from evalstopd.core.model import Mode
 from evalstopd.errors import Misconfigured
 from evalstopd.report.replay.halves import Half
-from evalstopd.report.replay.sources import Pick
 
 app = typer.Typer(no_args_is_help=True, help="Judge stopping rules on runs that have ended.")
 
@@ -62,7 +61,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         base_rate,
         primary,
         half,
-        Pick(metric, mode),
+        run.Pick(metric, mode),
     )
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
@@ -88,7 +87,7 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
     given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
-    _say(lambda: run.tuned(run.Ask(*given, Pick(metric, mode)), alpha, json_out=json_out))
+    _say(lambda: run.tuned(run.Ask(*given, run.Pick(metric, mode)), alpha, json_out=json_out))
 
 
 def _say(answer: Callable[[], str]) -> None:

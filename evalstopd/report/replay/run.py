@@ -24,6 +24,8 @@ from evalstopd.report.replay.tables import (
 )
 from evalstopd.report.tune import LADDERS, tune
 
+__all__ = ["Ask", "Half", "Pick", "Places", "false_stops", "load", "replayed", "tuned"]
+
 DEFAULT_RULES = ("recommended", "k-declines:k=2")
 NULL_RULES = ("recommended", "k-declines:k=2", "drop-test-safe")
 _FEWEST_EVALS = 2
