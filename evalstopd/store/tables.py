@@ -115,11 +115,10 @@ class WatchRow(Base):
 class PointRow(Base):
     """One metric value as the tracker gave it; the key is all that makes a value another one.
 
-    The table is ordered by its key, so that a job's points are read in one sweep.
+    Its migration makes SQLite order the table by its key, so that a job's points are read in one sweep.
     """
 
     __tablename__ = "points"
-    __table_args__ = ({"sqlite_with_rowid": False},)
 
     job: Mapped[JobTextKey]
     life: Mapped[KeyInt]

@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 
 from demo.rig import users
-from demo.rig.cluster import PROGRAMS
 from demo.rig.cluster import Cluster as Rig
 
 from evalstopd.adapters.slurm import SlurmCluster
@@ -16,6 +15,7 @@ from evalstopd.adapters.slurm.run import Answer, ProcessRunner
 
 PATIENCE_S = 30.0
 POLL_S = 0.1
+SECOND_S = 1.1
 # Ends when its file appears, and writes down each USR1.
 SCRIPT = """\
 #!/bin/bash
@@ -31,7 +31,7 @@ class AsUser:
 
     def __init__(self, rig: Rig, user: str) -> None:
         self._user = user
-        self._run = ProcessRunner(conf=rig.env["SLURM_CONF"], path=PROGRAMS)
+        self._run = ProcessRunner(conf=rig.env["SLURM_CONF"])
 
     def __call__(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
         return self._run(["runuser", "-u", self._user, "--", *argv], env)
@@ -78,9 +78,11 @@ class SlurmWorld:
     def requeue(self, job_id: str) -> None:
         restarts = self.cluster.look([job_id])[job_id].restarts
         # Slurm counts submit times in whole seconds: lives of one second cannot be told apart.
-        time.sleep(1.1)
+        time.sleep(SECOND_S)
         self.rig.run("scontrol", "requeue", job_id)
         self.until(lambda: self._state(job_id) == "PENDING")
+        # A node refuses the start of a job that it ended within the same second (22.05: the job fails).
+        time.sleep(SECOND_S)
         # Lifts the two minutes that a requeued job waits otherwise.
         self.rig.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
         self._started(job_id, restarts + 1)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from demo.rig import users
-from demo.rig.cluster import PROGRAMS
 from demo.rig.cluster import Cluster as Rig
 
 from evalstopd.adapters.slurm import SlurmCluster
@@ -162,4 +161,4 @@ def _without_accounting(rig: Rig) -> SlurmCluster:
     lines = (rig.directory / "etc" / "slurm.conf").read_text().splitlines()
     kept = [line for line in lines if not line.startswith("Accounting")]
     conf.write_text("\n".join([*kept, "AccountingStorageType=accounting_storage/none", ""]))
-    return SlurmCluster(run=ProcessRunner(conf=str(conf), path=PROGRAMS))
+    return SlurmCluster(run=ProcessRunner(conf=str(conf)))

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,21 @@ def test_points_of_some_jobs_are_found_by_the_key_of_the_table(url: str) -> None
     assert "PRIMARY KEY (job=?)" in plan or "points_pkey" in plan
     assert "SCAN" not in plan
     assert "Seq Scan" not in plan
+    store.close()
+
+
+def test_writers_come_one_after_another(url: str) -> None:
+    """What a writing has read of an intent's state stays so until it has written."""
+    store, engines = SqlStore(url), connect(parse(url))
+    with ThreadPoolExecutor(1) as pool:
+        with engines.write.begin():
+            waiting = pool.submit(store.record, Changes(watches=(watch(),)))
+            with pytest.raises(TimeoutError):
+                waiting.result(0.5)
+        waiting.result(5)
+    engines.dispose()
+
+    assert store.find("7") == (watch(),)
     store.close()
 
 
