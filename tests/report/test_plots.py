@@ -22,7 +22,7 @@ def test_curves_and_trade_offs_are_drawn(tmp_path: Path) -> None:
     )
 
     assert done.exit_code == 0, done.output
-    assert {each.name for each in tmp_path.iterdir()} == {"curves-recommended.png", "trade-off.png"}
+    assert {each.name for each in tmp_path.iterdir()} == {"curves-1-recommended.png", "trade-off.png"}
     assert all(each.read_bytes().startswith(PNG) for each in tmp_path.iterdir())
 
 

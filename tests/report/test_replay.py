@@ -1,5 +1,6 @@
 """Replay on a sample of real curves: what is counted, how, and what the harness must reproduce."""
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -105,9 +106,21 @@ def test_thinning_keeps_both_ends_and_spaces_evenly() -> None:
     assert [each.score for each in kept.evals] == [0, 25, 50, 75, 100]
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"steps": [1]}',
+        "[1, 2]",
+        "nonsense",
+        '{"steps": [1, 2], "values": [1]}',
+        '{"steps": [1, 2], "values": [1, 1' + "0" * 400 + "]}",
+        '{"steps": [1, 2], "values": [1, 2], "stderrs": ["x", 1]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     broken = tmp_path / "x.jsonl"
-    broken.write_text('{"steps": [1, 2], "values": [1, 2]}\n{"steps": [1]}\n')
+    broken.write_text(f'{{"steps": [1, 2], "values": [1, 2]}}\n{line}\n')
 
     with pytest.raises(Misconfigured, match="line 2"):
         list(read_source(broken))
@@ -139,6 +152,21 @@ def test_hostile_names_come_out_harmless(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "\x1b" not in done.output
     assert "'=HYPERLINK()" in table.read_text()
+
+
+def test_csv_has_one_line_a_rule_and_run_and_a_second_replay_replaces_it(tmp_path: Path) -> None:
+    table = tmp_path / "out.csv"
+    for _ in range(2):
+        done = CliRunner().invoke(
+            app, ["replay", str(SAMPLE), "--rule", "never", "--rule", "k-declines:k=2", "--csv", str(table)]
+        )
+        assert done.exit_code == 0
+    with table.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+
+    assert len(lines) == 2 * len(SAMPLE.read_text().splitlines())
+    assert {line["stopped"] for line in lines if line["rule"] == "never"} == {""}
+    assert any(line["stopped"] and float(line["saved"]) > 0 for line in lines)
 
 
 def test_the_recommended_rule_finds_most_declines_and_lets_nearly_all_healthy_runs_go_on() -> None:

@@ -119,6 +119,14 @@ def test_an_mlflow_file_store_is_read_as_it_lies(tmp_path: Path) -> None:
     assert [(each.step, each.score) for each in found.evals] == [(10, 0.1), (20, 0.25), (30, 0.3)]
 
 
+def test_standard_errors_logged_beside_a_metric_belong_to_its_evals(tmp_path: Path) -> None:
+    log = [{"step": i, "eval_acc": 0.5, "eval_acc_stderr": 0.01 * i} for i in (1, 2)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": log}))
+    (found,) = read(tmp_path)
+
+    assert [each.stderr for each in found.evals] == [0.01, 0.02]
+
+
 def test_csv_has_one_eval_a_line(tmp_path: Path) -> None:
     table = tmp_path / "runs.csv"
     table.write_text(

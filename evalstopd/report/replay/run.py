@@ -1,6 +1,6 @@
 """From what was asked to the answer's text; the commands only read their arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured
 from evalstopd.report.replay.halves import Half, half_of
 from evalstopd.report.replay.history import LABELS, History, thinned
+from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.nulls import null_table
 from evalstopd.report.replay.plots import draw_curves, draw_trade_off
 from evalstopd.report.replay.score import GROUPINGS, Grouping, Row, grouped, outcomes, score
@@ -58,20 +59,20 @@ def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
     """Return what each rule would have done. Raises Misconfigured or ValueError in words a user understands."""
     _check(ask)
     histories = load(ask)
-    rows: list[Row] = []
-    groups: list[Row] = []
     labels = _labels(ask, histories)
-    for rule in ask.rules or DEFAULT_RULES:
-        found = outcomes(histories, rule)
-        rows.extend(score(rule, label, found, ask.base_rate) for label in labels)
-        for name in ask.groupings:
-            groups.extend(row for label in labels for row in grouped(rule, label, found, ask.base_rate, _by(name)))
-        if places.csv is not None:
-            write_csv(places.csv, rule, found)
-        if places.plots is not None:
-            draw_curves(_picture(places.plots, f"curves-{parse_spec(rule).name}"), rule, labels[0], found)
+    found = {rule: outcomes(histories, rule) for rule in ask.rules or DEFAULT_RULES}
+    rows = [score(rule, label, each, ask.base_rate) for rule, each in found.items() for label in labels]
+    groups = [
+        row
+        for rule, each in found.items()
+        for name in ask.groupings
+        for label in labels
+        for row in grouped(rule, label, each, ask.base_rate, _by(name))
+    ]
+    if places.csv is not None:
+        write_csv(places.csv, found)
     if places.plots is not None:
-        draw_trade_off(_picture(places.plots, "trade-off"), _trade_offs(ask, histories, labels[0]))
+        _draw(places.plots, ask, histories, found, labels[0])
     return as_json(len(histories), rows, groups) if json_out else as_text([*rows, *groups])
 
 
@@ -141,6 +142,10 @@ def _trade_offs(ask: Ask, histories: Sequence[History], label: str) -> dict[str,
     }
 
 
-def _picture(folder: Path, name: str) -> Path:
+def _draw(
+    folder: Path, ask: Ask, histories: Sequence[History], found: Mapping[str, Sequence[Outcome]], label: str
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{name}.png"
+    for number, (rule, each) in enumerate(found.items(), 1):
+        draw_curves(folder / f"curves-{number}-{parse_spec(rule).name}.png", rule, label, each)
+    draw_trade_off(folder / "trade-off.png", _trade_offs(ask, histories, label))

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from evalstopd.report.replay.intervals import Estimate
 from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.nulls import FalseStops
 from evalstopd.report.replay.score import Row
+from evalstopd.report.text import plain
 from evalstopd.report.tune import Proposal
 
 _COLUMNS = (
@@ -24,10 +25,13 @@ _COLUMNS = (
 )
 
 
+_HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
+
+
 def harmless(text: str) -> str:
-    """Return text that a terminal, a log and a spreadsheet take as text: printable ASCII, no formula, at most 80."""
-    plain = "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text[:80])
-    return f"'{plain}" if plain.startswith(("=", "+", "-", "@")) else plain
+    """Return text that a terminal, a log and a spreadsheet take as text: nothing that acts, no formula, at most 80."""
+    shown = plain(text, 80)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def as_text(rows: Sequence[Row]) -> str:
@@ -94,15 +98,12 @@ def proposal_as_json(found: Proposal) -> str:
     return json.dumps(answer | {"expected": _plain(found.row)}, indent=2)
 
 
-def write_csv(path: Path, rule: str, outcomes: Iterable[Outcome]) -> None:
-    """Append one line a run to a CSV file; the header is written into an empty file."""
-    with path.open("a", newline="", encoding="utf-8") as file:
+def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]]) -> None:
+    """Write one line a rule and run to a CSV file; what was in the file is replaced."""
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        if file.tell() == 0:
-            writer.writerow(
-                ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
-            )
-        writer.writerows(_line(rule, each) for each in outcomes)
+        writer.writerow(_HEAD)
+        writer.writerows(_line(rule, each) for rule, outcomes in found.items() for each in outcomes)
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:

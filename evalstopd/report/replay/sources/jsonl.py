@@ -31,9 +31,10 @@ def _history(path: Path, number: int, line: str, pick: Pick) -> History:
     try:
         row = json.loads(line)
         scores = [math.nan if value is None else float(value) for value in row["values"]]
-        evals = evals_of([float(step) for step in row["steps"]], scores, row.get("stderrs", ()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Misconfigured(f"{path}, line {number}: not a curve with steps and values: {error!r}") from None
+        evals = evals_of([float(step) for step in row["steps"]], scores, _errors(row))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        said = f"{type(error).__name__}: {str(error)[:80]!a}"
+        raise Misconfigured(f"{path}, line {number}: not a curve with steps and values ({said})") from None
     mode = pick.mode or (Mode.MAX if row.get("higher_is_better", True) else Mode.MIN)
     given = {name: str(row[name]) for name in LABELS if row.get(name)}
     return History(
@@ -46,6 +47,10 @@ def _history(path: Path, number: int, line: str, pick: Pick) -> History:
         labels=given or labels([each.score for each in evals if is_score(each.score)], mode),
         primary=bool(row.get("primary", True)),
     )
+
+
+def _errors(row: dict[str, Any]) -> list[float | None]:
+    return [None if error is None else float(error) for error in row.get("stderrs", ())]
 
 
 def _text(row: dict[str, Any], key: str, default: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalstopd.core.curve import curve
 from evalstopd.core.model import Mode, Point
@@ -33,7 +33,7 @@ def histories(
     keys = sorted(key for key in series if _wanted(key, pick))
     chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
     for key in keys:
-        evals = curve(series[key])
+        evals = curve(_with_errors(series[key], series.get(f"{key}_stderr", ())))
         if len(evals) >= _FEWEST:
             mode = pick.mode or guessed_mode(key)
             shape = labels([each.score for each in evals], mode)
@@ -45,7 +45,13 @@ def guessed_mode(metric: str) -> Mode:
     return Mode.MIN if _LESS_IS_BETTER.search(metric) else Mode.MAX
 
 
+def _with_errors(points: Sequence[Point], errors: Sequence[Point]) -> list[Point]:
+    """Join standard errors that were logged beside a metric as `<metric>_stderr`, step by step."""
+    known = {each.step: each.value for each in errors}
+    return [replace(each, stderr=known.get(each.step)) for each in points]
+
+
 def _wanted(key: str, pick: Pick) -> bool:
     if pick.metric:
         return key == pick.metric
-    return bool(_HELD_OUT.search(key)) and not _SPEED.search(key)
+    return not key.endswith("_stderr") and bool(_HELD_OUT.search(key)) and not _SPEED.search(key)
