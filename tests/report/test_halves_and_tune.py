@@ -75,6 +75,22 @@ def test_a_source_of_another_kind_shows_in_the_expected_cost() -> None:
     assert with_odd.row.recall.value < alone.row.recall.value - 0.3
 
 
+def test_the_rule_for_a_source_is_chosen_without_it() -> None:
+    """One source's healthy runs dip: all folds but its own have seen that and choose a more careful rule."""
+    level = [1.0 + 0.01 * (-1) ** i for i in range(12)]
+    dip = [0.9, 0.91, 0.9, 0.91, 0.9]
+    dippy = [
+        History(
+            str(i), "dippy", "f", "m", Mode.MAX, evals_of(range(20), [*level, *dip, *level[:3]]), {"label": "healthy"}
+        )
+        for i in range(30)
+    ]
+    chosen = tune([*site(6), *dippy], "label", 0.02, 0.48).chosen
+
+    assert len(set(chosen)) == 2
+    assert min(map(chosen.count, chosen)) == 1
+
+
 def test_a_budget_that_the_history_is_too_small_to_prove_is_said_so() -> None:
     found = tune(site(4), "label", 0.001, 0.48)
 
