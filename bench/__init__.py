@@ -1,0 +1,1 @@
+"""Measurements with limits: `python -m bench`, from the root of the tree."""
