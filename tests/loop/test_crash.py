@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from evalstopd.store.memory import MemoryStore
 
 from evalstopd.core.intent import State
 from evalstopd.ports import Ports
+from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 
 EFFECTS = {
