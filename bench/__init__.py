@@ -1,1 +1,1 @@
-"""Benchmarks: medians, and ratios to a plain loop on the same machine in the same run."""
+"""Measurements with limits: `python -m bench`, from the root of the tree."""

@@ -55,8 +55,8 @@ class Cluster(Protocol):
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
-    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[str, Ending]:
-        """Tell how these lives ended, by job id; those not known to have ended are left out."""
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended; those not known to have ended are left out."""
 
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
@@ -81,8 +81,8 @@ class RunReading:
 class MetricsSource(Protocol):
     """The tracker, for reading: one run's trouble never costs another run its reading."""
 
-    def read(self, queries: Sequence[RunQuery]) -> Mapping[str, RunReading | EvalstopError]:
-        """Return for each run id its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
 
 
 class RunWriter(Protocol):
@@ -165,9 +165,8 @@ class Book:
 
     `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
-    ones too; `booked` are the jobs with a would-be stop in their present life. `holders` are the jobs that runs
-    were last bound to.
-    `said` are the (subject, code) pairs already remarked on.
+    ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
+    pairs already remarked on.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -175,7 +174,6 @@ class Book:
     intents: tuple[Intent, ...] = ()
     triggered: Mapping[JobKey, int] = field(default_factory=dict)
     booked: frozenset[JobKey] = frozenset()
-    holders: Mapping[str, JobKey] = field(default_factory=dict)
     said: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -228,6 +226,9 @@ class Store(Protocol):
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
+
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
+        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs."""

@@ -56,6 +56,7 @@ class Evidence:
     mode: str
     run_id: str
     proof: str
+    two_way: bool
     steps: tuple[int, ...]
     scores: tuple[float, ...]
     trigger_step: int
@@ -70,7 +71,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A decided stop. `not_before_s` ends the owner's notice; `cancel_tries` counts requests that were sent."""
+    """A decided stop.
+
+    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to cancel that were sent or about
+    to be; `events` is how many lines its history has; `telling` names a message that is being sent.
+    """
 
     key: JobKey
     life: Life
@@ -81,9 +86,12 @@ class Intent:
     state: State = State.PLANNED
     changed_s: float = 0.0
     cancel_tries: int = 0
+    events: int = 1
+    telling: str = ""
     signal: Signal | None = None
     note: str = ""
     kept_path: str = ""
+    user: str = ""
     nodes: tuple[str, ...] = ()
     gpus: int = 0
     ending: Ending | None = None
@@ -193,7 +201,9 @@ class Wait:
 
 
 Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | GiveUp | Wait
+UNKNOWN_END = "UNKNOWN"
 _MOST_CANCELS = 5
+_CANCELLING = (State.PROMOTED, State.SIGNALLED)
 _MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
 
 
@@ -209,10 +219,18 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     if intent.closed:
         return Wait("closed")
     if intent.state is State.CANCELLED:
-        return Confirm(see.ending) if see.ending is not None else Wait("the end is not seen yet")
-    if intent.cancel_tries and not _may_be_running(see):
+        return _after_cancel(see.ending)
+    if intent.cancel_tries and intent.state in _CANCELLING and not _may_be_running(see):
         return NoteCancelled()
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
+
+
+def _after_cancel(ending: Ending | None) -> Step:
+    if ending is None:
+        return Wait("the end is not seen yet")
+    if ending.state == UNKNOWN_END:
+        return GiveUp(State.ABANDONED, "how the job ended could not be learned")
+    return Confirm(ending)
 
 
 def _may_be_running(see: Situation) -> bool:

@@ -118,6 +118,7 @@ def _renewed(case: Case, last: Verdict) -> Watch:
         last_life=newest.life,
         best_step=top.step if top else None,
         best_score=top.score if top else None,
+        best_life=top.life if top else 0,
     )
 
 
@@ -126,9 +127,11 @@ def _wanted_pin(case: Case, watch: Watch, held: Sequence[Pin], now_s: float) -> 
     rung = case.standing.terms.rung
     if rung < Rung.WARN or watch.best_step is None or watch.best_score is None:
         return ()
-    if any(pin.step == watch.best_step for pin in held):
+    earlier = next((pin for pin in held if pin.step == watch.best_step), None)
+    if earlier is not None and earlier.restarts == watch.best_life:
         return ()
-    return (Pin(watch.key, watch.best_step, watch.best_score, PinState.WANTED, now_s),)
+    state = PinState.WANTED if earlier is None else PinState.OUTDATED
+    return (Pin(watch.key, watch.best_step, watch.best_score, state, now_s, watch.best_life),)
 
 
 def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
@@ -154,6 +157,7 @@ def _evidence(case: Case, watch: Watch, stop: Stop, answers: Sequence[Verdict], 
         mode=terms.mode.value,
         run_id=watch.run_id or "",
         proof=case.proof,
+        two_way=watch.two_way,
         steps=tuple(each.step for each in case.evals),
         scores=tuple(each.score for each in case.evals),
         trigger_step=case.evals[-1].step,
@@ -184,6 +188,7 @@ def _intent(case: Case, watch: Watch, evidence: Evidence, rules: Rules, stamp: S
         not_before_s=stamp.now_s + rules.notice_s,
         changed_s=stamp.now_s,
         signal=case.wishes.signal,
+        user=case.sighting.job.user,
         nodes=case.sighting.job.nodes,
         gpus=case.sighting.job.gpus,
     )

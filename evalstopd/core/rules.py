@@ -40,7 +40,6 @@ class Rules:
     tick_s: float = 30.0
     stale_s: float = 900.0
     candidates: int = 3
-    max_stops_per_hour: int = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,9 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
     if wishes.faults:
         rung, why = Rung.OFF, f"the comment is ambiguous: {wishes.faults[0]}"
     rule = "never" if rules.rule == "never" else first.rule
-    terms = Terms(rung, _with_k(rule, wishes.k), wishes.metric or first.metric, wishes.mode or first.mode)
+    terms = Terms(
+        rung, _with_k(rule, wishes.k), wishes.metric or first.metric or rules.metric, wishes.mode or first.mode
+    )
     return Standing(terms, why)
 
 

@@ -59,15 +59,20 @@ class Watch:
     last_life: int = 0
     best_step: int | None = None
     best_score: float | None = None
+    best_life: int = 0
     reads: Reads = Reads()
     vanished_s: float | None = None
     ending: Ending | None = None
 
 
 class PinState(StrEnum):
-    """The life of a pin; only PINNED and PUBLISHED are safe to stop on."""
+    """The life of a pin; only PINNED and PUBLISHED are safe to stop on.
+
+    OUTDATED: a later life evaluated the step anew, so what is pinned is another checkpoint than the best one.
+    """
 
     WANTED = "wanted"
+    OUTDATED = "outdated"
     PINNED = "pinned"
     PUBLISHED = "published"
     LOST = "lost"
@@ -76,13 +81,17 @@ class PinState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A protected copy of a candidate best checkpoint, or the wish for one. Sizes in bytes."""
+    """A protected copy of a candidate best checkpoint, or the wish for one. Sizes in bytes.
+
+    `restarts` is the life that evaluated, and saved, the step.
+    """
 
     key: JobKey
     step: int
     score: float
     state: PinState
     wanted_s: float
+    restarts: int = 0
     path: str = ""
     files: int = 0
     size: int = 0

@@ -1,1 +1,5 @@
-"""slurm behind its ports."""
+"""Slurm behind the `Cluster` port, by its command line."""
+
+from evalstopd.adapters.slurm.cluster import SlurmCluster
+
+__all__ = ["SlurmCluster"]

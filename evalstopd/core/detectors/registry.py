@@ -5,22 +5,34 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
+from evalstopd.core.detectors.blocks import Blocks
+from evalstopd.core.detectors.drop_test import DropTestPaper, DropTestSafe, HighPower
 from evalstopd.core.detectors.elapsed_fraction import ElapsedFraction
+from evalstopd.core.detectors.guaranteed import Guaranteed
 from evalstopd.core.detectors.k_declines import KDeclines
 from evalstopd.core.detectors.loss_plateau import LossPlateau
 from evalstopd.core.detectors.never import Never
 from evalstopd.core.detectors.patience import Patience
+from evalstopd.core.detectors.recommended import Recommended
+from evalstopd.core.detectors.smoothed_declines import SmoothedDeclines
 from evalstopd.core.detectors.verdict import Detector
 from evalstopd.core.model import Mode
 from evalstopd.core.spec import Spec, parse_spec
 
 DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
     {
+        "blocks": Blocks,
+        "drop-test-paper": DropTestPaper,
+        "drop-test-safe": DropTestSafe,
         "elapsed-fraction": ElapsedFraction,
+        "guaranteed": Guaranteed,
+        "high-power": HighPower,
         "k-declines": KDeclines,
         "loss-plateau": LossPlateau,
         "never": Never,
         "patience": Patience,
+        "recommended": Recommended,
+        "smoothed-declines": SmoothedDeclines,
     }
 )
 

@@ -1,0 +1,41 @@
+# The two commands of the README, and what they are made of.
+BASE ?= /var/tmp/evalstopd-$(shell id -un)
+PY = $(BASE)/venv/bin/python
+PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
+
+.PHONY: help demo demo-slurm test lint fast real env bench clean
+
+help:
+	@echo "make demo   the main job on real parts: Slurm, MLflow, training (Debian, root; a few minutes)"
+	@echo "make test   everything: linters, types, fast tests, tests on a real Slurm cluster and MLflow server"
+
+demo: demo-slurm
+
+demo-slurm:
+	@tools/environment.sh $(BASE) demo
+	@cd examples && $(PY) -m demo --directory $(BASE)/demo $(DEMO)
+
+env:
+	@tools/environment.sh $(BASE) test,lint
+
+test: env
+	@tools/test-packages.sh
+	$(MAKE) --no-print-directory lint fast real
+
+lint:
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PATHS) $(PY) -m mypy
+	$(PATHS) $(BASE)/venv/bin/lint-imports
+
+fast:
+	$(PY) -m pytest -q -m "not slurm and not mlflow" $(PYTEST)
+
+real:
+	$(PY) -m pytest -q -m "slurm or mlflow" $(PYTEST)
+
+bench: env
+	$(PY) -m bench
+
+clean:
+	rm -rf $(BASE)

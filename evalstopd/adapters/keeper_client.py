@@ -1,0 +1,85 @@
+"""Speaks to the privileged keeper over its socket, and trusts no answer's shape: it does a stranger's file work."""
+
+import json
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, EvalstopError, Rejected, Unavailable
+from evalstopd.ports import PinPlace, PinReport
+
+MAX_ANSWER = 64 * 1024
+ERRORS: dict[str, type[EvalstopError]] = {
+    "missing": CheckpointMissing,
+    "incomplete": CheckpointIncomplete,
+    "changed": Rejected,
+    "refused": Rejected,
+    "failed": Unavailable,
+}
+
+
+class KeeperClient:
+    """The Keeper port: one connection, one request, one answer; never retried here, as each verb is idempotent."""
+
+    def __init__(self, socket_path: Path, timeout_s: float) -> None:
+        self._path = str(socket_path)
+        self._timeout_s = timeout_s
+
+    def pin(self, place: PinPlace) -> PinReport:
+        """Link and verify a checkpoint into its pin."""
+        return _report(self._ask("pin", place, checkpoint=place.checkpoint))
+
+    def verify(self, place: PinPlace) -> PinReport:
+        """Check a pin against its manifest and its structure."""
+        return _report(self._ask("verify", place))
+
+    def publish(self, place: PinPlace) -> PinReport:
+        """Verify a pin and make it the job's `best`; the path in the report is that of `best`."""
+        return _report(self._ask("publish", place))
+
+    def drop(self, place: PinPlace) -> None:
+        """Remove a pin; removing what is not there is no error."""
+        self._ask("drop", place)
+
+    def ping(self) -> str:
+        """Say that the keeper listens to us. Raises Unavailable or Rejected."""
+        answer = self._talk({})
+        if not str(answer.get("why")).startswith("malformed"):
+            _refuse(answer)
+        return f"listens at {self._path}"
+
+    def _ask(self, verb: str, place: PinPlace, **more: str) -> dict[str, object]:
+        request = {"verb": verb, "uid": place.uid, "output_dir": place.output_dir, "pin": place.pin}
+        answer = self._talk(request | {"step": place.step} | more)
+        if answer.get("ok") is not True:
+            _refuse(answer)
+        return answer
+
+    def _talk(self, request: dict[str, object]) -> dict[str, object]:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+                peer.settimeout(self._timeout_s)
+                peer.connect(self._path)
+                peer.send(json.dumps(request).encode())
+                answer = json.loads(peer.recv(MAX_ANSWER))
+        except OSError as error:
+            raise Unavailable(f"keeper at {self._path}: {error.strerror or error}") from error
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise Unavailable(f"keeper at {self._path}: no answer that can be read")
+        return answer
+
+
+def _refuse(answer: dict[str, object]) -> NoReturn:
+    why = answer.get("why")
+    text = why if isinstance(why, str) and why.isascii() and why.isprintable() else "an answer of unknown shape"
+    raise ERRORS.get(str(answer.get("kind")), Unavailable)(text)
+
+
+def _report(answer: dict[str, object]) -> PinReport:
+    match answer:
+        case {"path": str(path), "files": int(files), "bytes": int(size), "manifest": str(manifest)}:
+            return PinReport(path, files, size, manifest)
+        case _:
+            raise Unavailable("the keeper's answer has an unknown shape")

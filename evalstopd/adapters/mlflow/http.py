@@ -1,0 +1,144 @@
+"""One small client for MLflow's REST API: asks once, in limited time and size, and says plainly what went wrong."""
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+import httpcore
+import httpx
+
+from evalstopd.adapters.mlflow import server as servers
+from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
+from evalstopd.adapters.mlflow.problems import Silent, TooMuch, Unreachable, one_line
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
+
+_API = "/api/2.0/mlflow"
+_PROBLEM_BYTES = 65_536
+_OVERLOADED = (429, 503)
+_TOO_SLOW = (408, 502, 504)
+_NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
+_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, httpx.HTTPError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A JSON object as MLflow sent it, nothing in it checked yet, and how many bytes it took."""
+
+    body: Mapping[str, object]
+    size: int
+
+
+class Asks(Protocol):
+    """Whatever can put a question to MLflow."""
+
+    def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """Ask. Raises Unavailable or Rejected."""
+
+
+class Http:
+    """MLflow by plain HTTP; threads may share it. Raises Misconfigured where the server's settings are wrong.
+
+    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object.
+    Rejected: 401 and 403, an unknown run, another refusal of MLflow's, an answer beyond `max_bytes`.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._url = servers.checked_url(server)
+        self._where = servers.place(self._url)
+        self._deadline = Deadline()
+        self._client = httpx.Client(
+            transport=TimedTransport(self._deadline, servers.tls_of(server), servers.proxy_of(server)),
+            headers=servers.headers_of(server),
+            auth=servers.auth_of(server),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=server.timeout_s,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """Ask MLflow; `path` is below its REST API, e.g. `/runs/get`."""
+        return self._exchange(self._client.build_request("GET", self._address(path), params=params))
+
+    def post(self, path: str, body: Mapping[str, object]) -> Answer:
+        """Tell MLflow something. A 200 proves little: read back."""
+        return self._exchange(self._client.build_request("POST", self._address(path), json=body))
+
+    def _address(self, path: str) -> str:
+        return f"{self._url}{_API}{path}"
+
+    def _exchange(self, request: httpx.Request) -> Answer:
+        try:
+            with self._deadline.within(self._server.timeout_s):
+                return self._send(request)
+        except _NO_CONNECTION as error:
+            raise Unreachable(self._says(f"cannot connect: {one_line(error) or 'no reason given'}")) from error
+        except httpcore.TimeoutException as error:
+            raise Silent(self._says(f"no whole answer within {self._server.timeout_s:g} s")) from error
+        except _BROKEN as error:
+            raise Unavailable(self._says(f"broken answer: {one_line(error)}")) from error
+
+    def _send(self, request: httpx.Request) -> Answer:
+        with closing(self._client.send(request, stream=True)) as response:
+            if response.status_code != 200:
+                raise self._refusal(response)
+            raw = self._whole(response, self._server.max_bytes)
+            return Answer(self._parsed(raw), len(raw))
+
+    def _whole(self, response: httpx.Response, limit: int) -> bytes:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise Unavailable(self._says("answers compressed, which was not asked for"))
+        raw = bytearray()
+        for chunk in response.iter_raw():
+            raw += chunk
+            if len(raw) > limit:
+                raise TooMuch(self._says(f"the answer is larger than {limit} bytes"))
+        return bytes(raw)
+
+    def _parsed(self, raw: bytes) -> Mapping[str, object]:
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise Unavailable(self._says("the answer is not JSON")) from error
+        if not isinstance(body, dict):
+            raise Unavailable(self._says("the answer is no JSON object"))
+        return body
+
+    def _refusal(self, response: httpx.Response) -> EvalstopError:
+        status = response.status_code
+        if status in _OVERLOADED:
+            return Unreachable(self._says(f"asks for patience (HTTP {status})"))
+        if status in _TOO_SLOW:
+            return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
+        if status in (401, 403):
+            return Rejected(self._says(f"no permission (HTTP {status})"))
+        return self._refusal_of_mlflow(response) or Unavailable(self._says(f"HTTP {status}"))
+
+    def _refusal_of_mlflow(self, response: httpx.Response) -> Rejected | None:
+        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
+        if not 400 <= response.status_code < 500:
+            return None
+        code, message = self._reason(response)
+        if code == "RESOURCE_DOES_NOT_EXIST":
+            return Rejected("unknown run")
+        if not code or response.status_code == 404:
+            return None
+        return Rejected(self._says(f"refused: {one_line(code, 60)}: {one_line(message)}"))
+
+    def _reason(self, response: httpx.Response) -> tuple[str, str]:
+        try:
+            body = self._parsed(self._whole(response, _PROBLEM_BYTES))
+        except (Unavailable, TooMuch):
+            return "", ""
+        code, message = body.get("error_code"), body.get("message")
+        return (code if isinstance(code, str) else "", message if isinstance(message, str) else "")
+
+    def _says(self, what: str) -> str:
+        return f"MLflow at {self._where}: {what}"

@@ -1,0 +1,94 @@
+"""Reads every point of one metric of one run, page by page, up to caps that only that run can hit.
+
+A point that is not what MLflow promises refuses the whole reading: a curve with a hole could show declines
+that never were.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evalstopd.adapters.mlflow import fields
+from evalstopd.adapters.mlflow.http import Answer, Asks
+from evalstopd.adapters.mlflow.problems import TooMuch
+from evalstopd.core.model import Point
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import RunQuery
+
+_LONGEST_METRIC = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much one run may cost: points in all, pages, bytes of all its answers, seconds; and points a page."""
+
+    points: int = 100_000
+    pages: int = 100
+    size: int = 64 * 2**20
+    seconds: float = 20.0
+    page: int = 10_000
+
+
+def history(http: Asks, query: RunQuery, caps: Caps) -> tuple[Point, ...]:
+    """Return all points of the metric, in MLflow's order; none for a metric (or a run!) that it does not know.
+
+    Raises TooMuch past a cap, Rejected for a name that cannot be a metric's, else Unavailable.
+    """
+    if not _is_metric(query.metric):
+        raise Rejected("the metric's name is not one that MLflow could hold")
+    points: list[Point] = []
+    for page in _pages(http, query, caps):
+        points += _points(page, query)
+        if len(points) > caps.points:
+            raise TooMuch(f"the run has too many points of the metric (more than {caps.points})")
+    return tuple(points)
+
+
+def _pages(http: Asks, query: RunQuery, caps: Caps) -> Iterator[Answer]:
+    end_at, size, token, seen = time.monotonic() + caps.seconds, 0, "", {""}
+    for _ in range(caps.pages):
+        page = _page(http, query, token, caps)
+        size += page.size
+        yield page
+        token = fields.text(page.body.get("next_page_token"), "page token")
+        if not token:
+            return
+        if token in seen:
+            raise Unavailable("MLflow sends the same page of a metric again and again")
+        seen.add(token)
+        _within(caps, size, end_at)
+    raise TooMuch(f"the run has too many points of the metric (more than {caps.pages} pages)")
+
+
+def _page(http: Asks, query: RunQuery, token: str, caps: Caps) -> Answer:
+    # Without max_results some servers send everything at once, others nothing with a token that never ends.
+    params = {"run_id": query.run_id, "metric_key": query.metric, "max_results": str(caps.page)}
+    try:
+        return http.get("/metrics/get-history", {**params, "page_token": token} if token else params)
+    except TooMuch as error:
+        raise TooMuch(f"the run has too many points of the metric ({error})") from error
+
+
+def _within(caps: Caps, size: int, end_at: float) -> None:
+    if size > caps.size:
+        raise TooMuch(f"the run has too many points of the metric (more than {caps.size} bytes)")
+    if time.monotonic() > end_at:
+        raise TooMuch(f"the run has too many points of the metric to be read within {caps.seconds:g} s")
+
+
+def _points(page: Answer, query: RunQuery) -> Iterator[Point]:
+    for item in fields.items(page.body.get("metrics"), "list of metrics"):
+        metric = fields.mapping(item, "metric")
+        # Databases that compare without regard to case send the points of `Loss` for `loss` as well.
+        if fields.text(metric.get("key"), "metric name") == query.metric:
+            yield Point(
+                run_id=query.run_id,
+                step=fields.int64(metric.get("step"), "step"),
+                value=fields.number(metric.get("value"), "value"),
+                timestamp_ms=fields.int64(metric.get("timestamp"), "timestamp"),
+            )
+
+
+def _is_metric(name: str) -> bool:
+    # A lone surrogate (how undecodable bytes of a comment arrive) cannot be sent at all.
+    return 0 < len(name) <= _LONGEST_METRIC and not any("\ud800" <= letter <= "\udfff" for letter in name)

@@ -1,0 +1,25 @@
+"""The notifier that every site has: the daemon's own log."""
+
+import logging
+from dataclasses import dataclass
+
+from evalstopd.ports import Message
+
+_log = logging.getLogger("evalstopd.notice")
+
+
+@dataclass(frozen=True, slots=True)
+class LogNotifier:
+    """Writes each message as one line; users' text is escaped, so that it cannot forge a line."""
+
+    def tell(self, message: Message) -> None:
+        """Log one message."""
+        _log.warning("to %s about job %s: %s: %s", *map(_line, _parts(message)))
+
+
+def _parts(message: Message) -> tuple[str, str, str, str]:
+    return message.user, message.key.job_id, message.subject, message.text
+
+
+def _line(text: str) -> str:
+    return text.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -1,0 +1,78 @@
+"""What is asked of Slurm for single jobs: cancel, signal, comment. Exit code 0 proves nothing here."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from evalstopd.adapters.slurm.ids import exact
+from evalstopd.adapters.slurm.run import Answer, Runner, printable
+from evalstopd.errors import Rejected, Unavailable
+
+COMMENT_CAP = 1000
+_DENIED_CODE = 210
+_NO_RIGHT = ("Access/permission denied", "Invalid user id")
+_GONE = ("Invalid job id specified", "Job/step already completing or completed", "Job has already finished")
+_REFUSALS = (*_NO_RIGHT, *_GONE)
+_SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,11}")
+_CONTROL = frozenset({"Cc", "Zl", "Zp"})
+
+
+def cancel(run: Runner, job_ids: Sequence[str]) -> None:
+    """Ask once for the end of these jobs; those no longer running are left alone.
+
+    Raises Rejected where there is no right to (others of the batch may have been cancelled), Unavailable
+    where the outcome is unknown.
+    """
+    # The state is looked up by scancel itself just before: a job requeued meanwhile keeps its place in the queue.
+    _scancel(run, ("--state=RUNNING", *exact(job_ids)))
+
+
+def send_signal(run: Runner, job_id: str, name: str) -> None:
+    """Send a signal to the batch script alone; raises as `cancel` does, and Rejected for a name Slurm lacks."""
+    if not _SIGNAL.fullmatch(name):
+        raise Rejected(f"not the name of a signal: {printable(name, 40)}")
+    _scancel(run, (f"--signal={name}", "--batch", *exact([job_id])))
+
+
+def set_comment(run: Runner, job_id: str, comment: str) -> None:
+    """Replace a job's comment; raises Rejected for one that other tools would cut or misread.
+
+    At most 1,000 bytes of UTF-8 on one line: Slurm cuts comments at 1,024 in places.
+    """
+    _check_comment(comment)
+    answer = run(("scontrol", "update", f"JobId={exact([job_id])[0]}", f"Comment={comment}"), {})
+    if answer.code == 0:
+        return
+    if any(words in answer.err for words in _REFUSALS):
+        raise Rejected(f"the comment was not set: {answer.complaint}")
+    raise Unavailable(f"scontrol update failed ({answer.code}): {answer.complaint}")
+
+
+def _check_comment(comment: str) -> None:
+    try:
+        size = len(comment.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        raise Rejected("the comment is no text that UTF-8 can hold") from None
+    if size > COMMENT_CAP:
+        raise Rejected(f"the comment has {size} bytes, more than {COMMENT_CAP}")
+    if any(unicodedata.category(char) in _CONTROL for char in comment):
+        raise Rejected("the comment has line breaks or control characters")
+
+
+def _scancel(run: Runner, arguments: Sequence[str]) -> None:
+    try:
+        answer = run(("scancel", *arguments), {})
+    except Unavailable as error:
+        raise Unavailable(f"outcome unknown: {error}") from error
+    if answer.code != 0:
+        _judge(answer)
+
+
+def _judge(answer: Answer) -> None:
+    """Sort the complaints of one scancel: a job that is gone already is no failure, the next look tells."""
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    refused = [line for line in lines if line.endswith(_NO_RIGHT) or line.startswith("Unknown job signal")]
+    if refused or answer.code == _DENIED_CODE:
+        raise Rejected(f"scancel was refused: {printable(refused[0]) if refused else answer.complaint}")
+    if not lines or not all(line.endswith(_GONE) for line in lines):
+        raise Unavailable(f"outcome unknown: scancel failed ({answer.code}): {answer.complaint}")

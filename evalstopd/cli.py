@@ -1,0 +1,189 @@
+"""The command line. Only typer is imported here: a command imports what it needs when it runs."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Watches the evaluation quality of running Slurm jobs, stops the over-optimising ones, keeps their best.",
+)
+db = typer.Typer(no_args_is_help=True, help="The store: its schema and its health.")
+app.add_typer(db, name="db")
+
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
+    from evalstopd.errors import EvalstopError
+
+    try:
+        app()
+    except EvalstopError as error:
+        from evalstopd.report.text import plain
+
+        sys.stderr.write(f"evalstopd: {plain(str(error), 1000)}\n")
+        sys.exit(getattr(error, "exit_code", 1))
+
+
+@app.command()
+def run(config: Config = None) -> None:
+    """Run the daemon in the foreground, as systemd starts it."""
+    import threading
+
+    from evalstopd.daemon import Daemon
+    from evalstopd.log import start_log
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_loop
+
+    settings = load_settings(config)
+    start_log(settings.daemon.log_level)
+    stopping = threading.Event()
+    Daemon(make_loop(settings, stopping).tick, settings.daemon.tick_s, stopping).run()
+
+
+@app.command()
+def tick(
+    config: Config = None,
+    dry_run: Annotated[bool, typer.Option(help="Observe and decide only: record nothing, do nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make one pass and say what was seen and done."""
+    import threading
+
+    from evalstopd.log import start_log
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_loop
+
+    settings = load_settings(config)
+    start_log("WARNING")
+    loop = make_loop(settings, threading.Event())
+    if dry_run:
+        report, judgement = loop.foresee()
+        lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
+    else:
+        report, lines = loop.tick(), []
+    result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
+    _print(result, as_json, lambda: "\n".join([report.summary, *lines]))
+    raise typer.Exit(0 if report.good else 1)
+
+
+@app.command()
+def check(config: Config = None, as_json: AsJson = False) -> None:
+    """Say in plain words whether everything the daemon needs is there. Changes nothing."""
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checks
+
+    results = [probe() for probe in make_checks(load_settings(config))]
+    _print(
+        [{"what": each.what, "good": each.good, "text": each.text} for each in results],
+        as_json,
+        lambda: "\n".join(f"{'ok ' if each.good else 'BAD'}  {each.what}: {each.text}" for each in results),
+    )
+    raise typer.Exit(0 if all(each.good for each in results) else 1)
+
+
+@app.command()
+def status(
+    config: Config = None,
+    limit: Annotated[int, typer.Option(min=1, max=10000, help="How many jobs, newest first.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the watched jobs: evals, declines, best, pins, and what was decided."""
+    from evalstopd.report.render import status_table
+    from evalstopd.report.rows import status_rows
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store
+
+    rows = status_rows(make_checked_store(load_settings(config)), limit)
+    _print(rows, as_json, lambda: status_table(rows))
+
+
+@app.command()
+def explain(
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")],
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a job's curve with the verdicts, and what was decided on it and why."""
+    from evalstopd.errors import Rejected
+    from evalstopd.report.render import explanation
+    from evalstopd.report.rows import explain as find
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store
+
+    store = make_checked_store(load_settings(config))
+    found = find(store, store, job)
+    if found is None:
+        raise Rejected(f"job {job} is not watched: it holds no GPUs here, or its comment names no run (mlflow_run=ID)")
+    _print(found, as_json, lambda: explanation(found))
+
+
+@app.command()
+def keep(job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")]) -> None:
+    """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
+    from evalstopd.veto import keep as veto
+    from evalstopd.wiring import make_plain_cluster
+
+    typer.echo(veto(make_plain_cluster(), job))
+
+
+@app.command("config")
+def show_config(config: Config = None, as_json: AsJson = False) -> None:
+    """Show the settings in effect, without secrets."""
+    import json
+
+    from evalstopd.settings import load_settings
+
+    settings = load_settings(config)
+    data = settings.model_dump(mode="json")
+    lines = [f"{part}.{key} = {json.dumps(value)}" for part, keys in data.items() for key, value in keys.items()]
+    _print({**data, "digest": settings.digest}, as_json, lambda: "\n".join(lines))
+
+
+@db.command("upgrade")
+def db_upgrade(config: Config = None) -> None:
+    """Bring the store to this version's schema; makes it if there is none."""
+    from evalstopd.settings import load_settings
+    from evalstopd.store.migrate import current, upgrade
+
+    url = load_settings(config).store.url
+    upgrade(url)
+    typer.echo(f"the store is at revision {current(url)}")
+
+
+@db.command("check")
+def db_check(config: Config = None) -> None:
+    """Check the store's schema and place."""
+    from evalstopd.settings import load_settings
+    from evalstopd.store.migrate import check as check_store
+    from evalstopd.store.migrate import current
+
+    url = load_settings(config).store.url
+    check_store(url)
+    typer.echo(f"the store is at revision {current(url)}, as it should be")
+
+
+def _print(data: object, as_json: bool, human: Callable[[], object]) -> None:  # noqa: FBT001  a flag of the user's
+    """Print data as JSON, or what people read."""
+    if as_json:
+        from evalstopd.report.render import to_json
+
+        typer.echo(to_json(data))
+        return
+    shown = human()
+    if isinstance(shown, str):
+        typer.echo(shown)
+    else:
+        from evalstopd.report.render import show
+
+        show(shown)  # type: ignore[arg-type]

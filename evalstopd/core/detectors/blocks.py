@@ -1,0 +1,153 @@
+"""The rule that looks for persistence: three blocks in a row below the best stretch by more than the run's noise."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import add
+
+from evalstopd.core.curve import is_score
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.model import Eval, JobView, Mode
+from evalstopd.core.noise import from_curve, unfloored
+
+_SQRT2 = math.sqrt(2)
+_MOST_BLOCKS = 24
+_LOW_BLOCKS = 3
+_FIRST_VERDICT = 6
+_CAUTION = 12.0
+_GROWS_AFTER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Scores so far, turned so that more is better; sum of squares and number of the standard errors logged."""
+
+    scores: tuple[float, ...] = ()
+    squares: float = 0.0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Stop when each of the last three blocks of evals lies below the best stretch by more than the noise explains.
+
+    The run is averaged into at most 24 equal blocks (of 1, 2, 4, ... evals) that end at the newest eval; the best
+    stretch is the highest mean of up to three blocks in a row; the margin is c (1 + 12 / blocks) times the noise
+    of a block, for a noise that was estimated from few blocks is not to be trusted. The noise is the largest of
+    what the blocks' second differences say, those of blocks half as long, and the standard errors logged with the
+    evals. Up to 20
+    evals the factor is `c`; after that c (1 + growth ln(evals / 20)), so that a long run is not stopped by the
+    mere number of looks. No verdict before 6 evals. No units: `c` is in multiples of the run's own noise.
+
+    Source: docs/rules.md, "blocks" (own work; persistence is what real curves reward, not single dips).
+    """
+
+    c: float = 1.75
+    growth: float = 0.0
+    mode: Mode = Mode.MAX
+
+    def __post_init__(self) -> None:
+        if not 0 < self.c < math.inf or not 0 <= self.growth < math.inf:
+            raise ValueError(f"{self._name}: c above 0 and growth of 0 or more are needed")
+
+    @property
+    def _name(self) -> str:
+        return "blocks"
+
+    @property
+    def spec(self) -> str:
+        """Return the rule as text."""
+        return f"{self._name}:c={self.c:g},growth={self.growth:g}"
+
+    def start(self, job: JobView) -> _State:
+        """Return the state before the first eval."""
+        del job
+        return _State()
+
+    def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
+        """Take one eval: the scores so far and the verdict on them."""
+        if not is_score(point.score):
+            return state, self._verdict(state)
+        state = _with(state, point, self.mode)
+        return state, self._verdict(state)
+
+    def _verdict(self, state: _State) -> Verdict:
+        count = len(state.scores)
+        if count < _FIRST_VERDICT:
+            return KEEP_GOING
+        size = block_size(count)
+        fine = block_means(state.scores, max(1, size // 2))
+        blocks = fine if size == 1 else _paired(fine)
+        best, factor = best_stretch(blocks), self._factor(count) * (1 + _CAUTION / len(blocks))
+        noise = max(from_curve(blocks), _logged(state, size))
+        low = _low_blocks(blocks, best, factor * noise)
+        if low and size > 1:
+            noise = max(noise, unfloored(fine) / _SQRT2)
+            low = _low_blocks(blocks, best, factor * noise)
+        if low >= _LOW_BLOCKS:
+            return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
+        return Declining(low * size, _LOW_BLOCKS * size) if low else KEEP_GOING
+
+    def _factor(self, count: int) -> float:
+        if count <= _GROWS_AFTER:
+            return self.c
+        return self.c * (1 + self.growth * math.log(count / _GROWS_AFTER))
+
+    def _reason(self, size: int, margin: float, noise: float, best: float) -> str:
+        side = "below" if self.mode is Mode.MAX else "above"
+        shown = best if self.mode is Mode.MAX else -best
+        stretch = f"each of the last {_LOW_BLOCKS} " + ("evals" if size == 1 else f"means of {size} evals")
+        return f"{stretch} lies {side} the best stretch ({shown:.6g}) by more than {margin:.3g} (noise {noise:.3g})"
+
+
+def block_size(count: int) -> int:
+    """Return the smallest power of two that leaves at most 24 blocks of so many evals."""
+    size = 1
+    while count // size > _MOST_BLOCKS:
+        size *= 2
+    return size
+
+
+def block_means(scores: tuple[float, ...], size: int) -> list[float]:
+    """Return the means of equal blocks, aligned to the newest score; the oldest remainder is dropped."""
+    sums = list(scores[len(scores) % size :])
+    width = 1
+    while width < size:
+        sums = list(map(add, sums[::2], sums[1::2]))
+        width *= 2
+    return [total / size for total in sums] if size > 1 else sums
+
+
+def best_stretch(blocks: list[float]) -> float:
+    """Return the highest trailing mean of up to three blocks."""
+    threes: Iterator[float] = map(add, map(add, blocks, blocks[1:]), blocks[2:])
+    return max(blocks[0], (blocks[0] + blocks[1]) / 2, max(threes) / 3)
+
+
+def _paired(halves: list[float]) -> list[float]:
+    """Return blocks from blocks half as long; an odd one is the oldest and is dropped."""
+    odd = len(halves) % 2
+    return [(a + b) / 2 for a, b in zip(halves[odd::2], halves[odd + 1 :: 2], strict=True)]
+
+
+def _low_blocks(blocks: list[float], best: float, margin: float) -> int:
+    """Return how many of the newest blocks, up to three, lie below the best stretch by the margin; 0 without one."""
+    count = 0
+    for block in reversed(blocks[-_LOW_BLOCKS:]):
+        if margin <= 0 or block > best - margin:
+            break
+        count += 1
+    return count
+
+
+def _with(state: _State, point: Eval, mode: Mode) -> _State:
+    scores = (*state.scores, point.score if mode is Mode.MAX else -point.score)
+    error = point.stderr
+    if error is None or not is_score(error) or error <= 0:
+        return _State(scores, state.squares, state.errors)
+    return _State(scores, state.squares + error * error, state.errors + 1)
+
+
+def _logged(state: _State, size: int) -> float:
+    """Return the standard error of a block of so many evals, as far as it was logged with them."""
+    return math.sqrt(state.squares / state.errors / size) if state.errors else 0.0

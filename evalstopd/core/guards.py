@@ -1,0 +1,106 @@
+"""Warnings beside the rules: metrics known to mislead, eval sets that change, a proxy that leaves the truth behind."""
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from evalstopd.core.model import Eval, Mode
+from evalstopd.core.noise import from_curve
+
+_PREFERENCE_KEY = re.compile(r"(^|[/_])(rewards/(margins|accuracies|chosen|rejected)|log_odds_(chosen|ratio))")
+_HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)")
+_LOSS = re.compile(r"(^|[/_.-])loss$")
+_REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
+_TRAINING = re.compile(r"^train(ing)?[/_.-]")
+_EVAL_REWARD = "eval_reward"
+_SIZE_CHANGE = 1.5
+_SMALLEST_SET = 10
+_FEWEST = 9
+_CLEAR = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One thing against judging a run by this metric; with `refuse` the run must not be judged by it."""
+
+    code: str
+    text: str
+    refuse: bool
+
+
+def metric_cautions(metric: str, others: Collection[str] = ()) -> tuple[Caution, ...]:
+    """Return what is known against a metric, by its name and the names of the run's other metrics.
+
+    Source: real runs of HF Trainer, TRL and model cards: eval_loss of a DPO run rises while its accuracy does too;
+    eval_reward of GRPO is the weighted proxy and was the hacked one.
+    """
+    preference = any(_PREFERENCE_KEY.search(each) for each in (metric, *others))
+    cautions: list[Caution] = []
+    if _LOSS.search(metric) and preference:
+        cautions.append(_PREFERENCE_LOSS)
+    elif _LOSS.search(metric) and _HELD_OUT.search(metric):
+        cautions.append(_EVAL_LOSS)
+    if _TRAINING.search(metric) or (not _HELD_OUT.search(metric) and (_LOSS.search(metric) or _REWARD.search(metric))):
+        cautions.append(_TRAINING_METRIC)
+    if metric == _EVAL_REWARD:
+        cautions.append(_PROXY)
+    return tuple(cautions)
+
+
+def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
+    """Return a caution where logged errors say that the eval set changed size during the run; scores as shares.
+
+    An accuracy p with standard error s comes from about p (1 - p) / s^2 items; a change by half again is one.
+    """
+    sizes = [size for each in evals if (size := _implied_items(each)) is not None]
+    if len(sizes) < 2 or max(sizes) <= _SIZE_CHANGE * min(sizes):
+        return None
+    text = f"the eval set seems to have changed size: from about {min(sizes):.0f} to about {max(sizes):.0f} items"
+    return Caution("eval-set-size", text, refuse=True)
+
+
+def proxy_alarm(proxy: Sequence[Eval], held_out: Sequence[Eval], mode: Mode = Mode.MAX) -> str | None:
+    """Return a line for the report where the proxy reward still rises and the held-out score does not; never a stop.
+
+    The last third of each curve is set against the third before it: the proxy must have risen by three standard
+    errors of that difference, the held-out score by less than one. From 9 evals of each on.
+    """
+    if min(len(proxy), len(held_out)) < _FEWEST:
+        return None
+    gained, truly = _gain(proxy, Mode.MAX), _gain(held_out, mode)
+    if gained >= _CLEAR and truly < 1:
+        return "the training reward still rises while the held-out score does not: the reward may be being gamed"
+    return None
+
+
+def _gain(evals: Sequence[Eval], mode: Mode) -> float:
+    """Return the rise from the middle third to the last, in standard errors; 0 where nothing moves."""
+    scores = [each.score if mode is Mode.MAX else -each.score for each in evals]
+    third = len(scores) // 3
+    rise = (sum(scores[-third:]) - sum(scores[-2 * third : -third])) / third
+    error = from_curve(scores) * math.sqrt(2 / third)
+    if error > 0:
+        return rise / error
+    return _CLEAR if rise > 0 else min(rise, 0.0)
+
+
+def _implied_items(each: Eval) -> float | None:
+    if each.stderr is None or each.stderr <= 0 or not 0 < each.score < 1:
+        return None
+    items = each.score * (1 - each.score) / each.stderr**2
+    return items if items >= _SMALLEST_SET else None
+
+
+_PREFERENCE_LOSS = Caution(
+    "preference-loss", "a preference-training loss (DPO, ORPO) rises in healthy runs: judge by an accuracy", refuse=True
+)
+_EVAL_LOSS = Caution(
+    "eval-loss", "a loss can rise while the task's own score still does: prefer the score you care for", refuse=False
+)
+_TRAINING_METRIC = Caution(
+    "training-metric", "this is measured in training, not held out: over-optimisation cannot show in it", refuse=True
+)
+_PROXY = Caution(
+    "proxy", "eval_reward is the weighted training reward, the one that gets gamed: judge by a true score", refuse=True
+)

@@ -1,0 +1,67 @@
+"""How noisy an eval is: from what was logged, from the number of items, from the curve itself; the larger counts."""
+
+import math
+from collections.abc import Sequence
+from operator import sub
+
+_MAD_TO_SD = 1.4826  # of a Gaussian
+_SECOND_DIFFERENCE = math.sqrt(6)  # its sd in units of the noise: 1, -2, 1
+_FEWEST = 4  # scores that tell anything of their noise
+_SEEN_AT = 3.0  # standard errors between two means before a fall counts as seen
+
+
+def from_items(score: float, items: int) -> float:
+    """Return the standard error of an accuracy in [0, 1] over `items` items.
+
+    sqrt(p (1 - p) / items) with p = (x + 1) / (items + 2), x the right answers, so that 0 and 1 have an error too.
+    Raises ValueError for a score that is no share or without items.
+    """
+    if not 0 <= score <= 1 or items < 1:
+        raise ValueError(f"an accuracy in [0, 1] over one item or more is needed, not {score} over {items}")
+    likely = (score * items + 1) / (items + 2)
+    return math.sqrt(likely * (1 - likely) / items)
+
+
+def from_curve(scores: Sequence[float]) -> float:
+    """Return the noise of evenly spaced scores, in their unit; 0 where three scores or fewer tell nothing.
+
+    1.4826 x MAD of the second differences / sqrt 6: a trend leaves it alone, and so do a few glitches. At least
+    half the smallest non-zero step, so that a coarse scale (accuracy on few items) does not look free of noise.
+    On 6 scores it is loose by a factor of 2; under AR(1) noise of .5 it sees two thirds of the truth.
+    """
+    if len(scores) < _FEWEST:
+        return 0.0
+    steps = list(map(sub, scores[1:], scores))
+    smallest = min(filter(None, map(abs, steps)), default=0.0)
+    return max(_from_steps(steps), smallest / 2)
+
+
+def unfloored(scores: Sequence[float]) -> float:
+    """Return the same without the floor of half a step, for scores that are means and have no scale of their own."""
+    return _from_steps(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def _from_steps(steps: list[float]) -> float:
+    bends = list(map(sub, steps[1:], steps))
+    centre = middle(bends)
+    return _MAD_TO_SD / _SECOND_DIFFERENCE * middle([abs(bend - centre) for bend in bends])
+
+
+def middle(values: Sequence[float]) -> float:
+    """Return the median of a few values (the standard library's is too slow for a rule's inner loop)."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def evals_to_see(fall: float, noise: float) -> int:
+    """Return about how many evals after a fall it takes until two means differ by three standard errors."""
+    if fall <= 0 or noise < 0:
+        raise ValueError(f"a fall above 0 and a noise of 0 or more are needed, not {fall} and {noise}")
+    return max(1, math.ceil(2 * (_SEEN_AT * noise / fall) ** 2))
+
+
+def sentence(noise: float, fall: float) -> str:
+    """Return what an owner is told of the noise of their evals."""
+    evals = evals_to_see(fall, noise)
+    return f"this eval's noise is {noise:.3g}; a fall of {fall:.3g} needs about {evals} evals to be seen"

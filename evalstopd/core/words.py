@@ -1,0 +1,42 @@
+"""The words for an intent: the same in events, run tags, messages and listings."""
+
+from collections.abc import Mapping
+
+from evalstopd.core.intent import Intent
+from evalstopd.core.model import Rung
+
+TAG_PREFIX = "evalstop."
+
+
+def sentence(intent: Intent) -> str:
+    """Return what was decided and why, in one sentence."""
+    done = "would be stopped" if intent.rung < Rung.ENFORCE else "is stopped"
+    return f"job {intent.key.job_id} {done} at step {intent.evidence.trigger_step}: {intent.evidence.reason}"
+
+
+def kept(intent: Intent) -> str:
+    """Return which checkpoint was kept."""
+    if not intent.kept_path:
+        return "no checkpoint was published"
+    return f"best checkpoint, step {intent.evidence.best_step}, kept at {intent.kept_path}"
+
+
+def run_tags(intent: Intent) -> Mapping[str, str]:
+    """Return the tags that tell a run's readers about the intent."""
+    tags = {
+        "state": intent.state.value,
+        "reason": intent.evidence.reason,
+        "rule": intent.evidence.rule,
+        "metric": intent.evidence.metric,
+        "trigger_step": str(intent.evidence.trigger_step),
+        "best_step": str(intent.evidence.best_step),
+        "best_score": f"{intent.evidence.best_score:.6g}",
+        "checkpoint": intent.kept_path,
+        "intent": intent.id,
+    }
+    return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
+
+
+def veto_line(intent: Intent) -> str:
+    """Return how the owner says no."""
+    return f"to keep it running: evalstopd keep {intent.key.job_id}, or put evalstop=keep into the job's comment"

@@ -1,0 +1,81 @@
+"""The process: APScheduler round the tick, signals, sd_notify. Nothing of the domain."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import FrameType
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from evalstopd.errors import EvalstopError, Fatal, Misconfigured
+from evalstopd.loop import TickReport
+
+_log = logging.getLogger("evalstopd")
+
+
+def sd_notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Tell systemd a state such as `READY=1`; without NOTIFY_SOCKET, or a listener at it, nothing happens."""
+    address = environment.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.connect("\0" + address[1:] if address.startswith("@") else address)
+        sock.sendall(state.encode())
+
+
+@dataclass(slots=True)
+class Daemon:
+    """Runs a tick every `tick_s` seconds until SIGTERM or SIGINT; the step in hand is ended first.
+
+    The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive.
+    """
+
+    tick: Callable[[], TickReport]
+    tick_s: float
+    stopping: threading.Event
+    _wake: tuple[int, int] = field(default_factory=os.pipe)
+    _fatal: list[EvalstopError] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Run until told to stop. Raises what ended the loop if that was Fatal or Misconfigured."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
+        scheduler.add_job(self._once, misfire_grace_time=None)
+        scheduler.add_job(
+            self._once, "interval", seconds=self.tick_s, coalesce=True, max_instances=1, misfire_grace_time=None
+        )
+        scheduler.start()
+        sd_notify("READY=1")
+        os.read(self._wake[0], 1)
+        self.stopping.set()
+        sd_notify("STOPPING=1")
+        scheduler.shutdown(wait=True)
+        if self._fatal:
+            raise self._fatal[0]
+
+    def _once(self) -> None:
+        if self.stopping.is_set():
+            return
+        try:
+            report = self.tick()
+        except (Fatal, Misconfigured) as error:
+            self._fatal.append(error)
+            os.write(self._wake[1], b"f")
+            return
+        except Exception:  # noqa: BLE001  a broken tick must not end the daemon; the watchdog sees that none is good
+            _log.exception("a tick broke off")
+            return
+        _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
+        sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Only wake the main thread: an Event must not be set from inside a signal handler."""
+        del number, frame
+        os.write(self._wake[1], b"s")

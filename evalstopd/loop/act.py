@@ -1,0 +1,266 @@
+"""Act and confirm: take each open intent as far as this pass allows, one recorded step after the other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.handover import handed_to
+from evalstopd.core.intent import (
+    Cancel,
+    Confirm,
+    GiveUp,
+    Intent,
+    NoteCancelled,
+    Promote,
+    SendSignal,
+    Situation,
+    State,
+    Step,
+    Wait,
+    Warn,
+    next_step,
+)
+from evalstopd.core.model import Ending, Job, JobKey, Rung
+from evalstopd.core.rules import Rules, standing
+from evalstopd.core.watch import Pin, PinState, Watch
+from evalstopd.core.wishes import parse_comment
+from evalstopd.core.words import kept, run_tags, sentence, veto_line
+from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.observe import Observation
+from evalstopd.loop.pins import PinDesk
+from evalstopd.loop.report import Tally
+from evalstopd.ports import Changes, EndingQuery, Message, Ports
+
+_HANDOVER_S = 600.0
+_WRITE_PATIENCE_S = 900.0
+_NEVER_KILLED = ("REQUEUED", "PREEMPTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What one pass may do with the intents; everything is looked at again before the act itself."""
+
+    ports: Ports
+    rules: Rules
+    seen: Observation
+    watches: Mapping[JobKey, Watch]
+    pins: Mapping[tuple[JobKey, int], Pin]
+    desk: PinDesk
+    ledger: Ledger
+    tally: Tally
+
+    def serve(self, intents: Sequence[Intent]) -> None:
+        """Take every open intent its steps; the cancels of a pass go out together after one last look."""
+        waiting = [self._advance(intent) for intent in intents if not intent.closed]
+        ready = [intent for intent in waiting if isinstance(self._step(intent, self._job(intent)), Cancel | SendSignal)]
+        if ready and not self.ports.should_stop():
+            self._end_jobs(ready)
+        for intent in intents:
+            if intent.state is State.CONFIRMED and not intent.handed_to:
+                self._hand_over(intent)
+
+    def _advance(self, intent: Intent) -> Intent:
+        """Take the steps that touch no running job, until the intent must wait."""
+        while not intent.closed and not self.ports.should_stop():
+            after = self._take(intent, self._step(intent, self._job(intent)))
+            if after is intent:
+                break
+            intent = after
+        return intent
+
+    def _take(self, intent: Intent, step: Step) -> Intent:
+        match step:
+            case Warn():
+                return self._warn(intent)
+            case Promote(pin=pin):
+                return self._promote(intent, pin)
+            case NoteCancelled():
+                return self._moved(intent, State.CANCELLED, "the job was seen to be ending")
+            case Confirm(ending=ending):
+                return self._confirm(intent, ending)
+            case GiveUp(state=state, why=why):
+                return self._give_up(intent, state, why)
+            case Cancel() | SendSignal() | Wait():
+                return intent
+
+    def _step(self, intent: Intent, job: Job | None) -> Step:
+        return next_step(intent, self._situation(intent, job), self.ledger.now_s)
+
+    def _job(self, intent: Intent) -> Job | None:
+        sighting = self.seen.sightings.get(intent.key.job_id)
+        return sighting.job if sighting is not None else None
+
+    def _situation(self, intent: Intent, job: Job | None) -> Situation:
+        """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
+        watch = self.watches.get(intent.key)
+        wishes = parse_comment(job.comment if job is not None else "")
+        rung = standing(watch.terms, wishes, self.rules).terms.rung if watch is not None else Rung.OFF
+        good_s = watch.reads.good_s if watch is not None else None
+        since_s = good_s if good_s is not None else intent.created_s
+        return Situation(
+            phase=job.phase if job is not None else None,
+            same_life=job is not None and job.uid == intent.key.uid and job.life == intent.life,
+            keep=wishes.keep,
+            rung=rung if job is not None else intent.rung,
+            fresh=intent.key in self.seen.readings and wishes.run_id == (watch.run_id if watch else None),
+            stale=self.ledger.now_s - since_s > self.rules.stale_s,
+            best_step=watch.best_step if watch is not None else None,
+            pin=self.pins.get((intent.key, intent.evidence.best_step)),
+            killed=self.ports.kill_switch.engaged(),
+            ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
+        )
+
+    def _moved(self, intent: Intent, to: State, text: str, **fields: object) -> Intent:
+        self.tally.add(to.value)
+        return self.ledger.move(intent, to, text, **fields)
+
+    # --- steps that touch no running job
+
+    def _warn(self, intent: Intent) -> Intent:
+        """Tell the owner once: the message is recorded as being sent first, and never sent again."""
+        text = f"{sentence(intent)}; {veto_line(intent)}"
+        if intent.telling != "warning":
+            intent = self.ledger.note(intent, "warning", text, telling="warning")
+            self._tell(intent, "your job is past its best", text)
+            told = "the owner was told"
+        else:
+            told = "whether the owner was told is unknown: the message is not sent again"
+        intent = self._moved(intent, State.WARNED, told, telling="")
+        self._tag(intent)
+        return intent
+
+    def _promote(self, intent: Intent, pin: Pin) -> Intent:
+        place = self.desk.place(pin)
+        if place is None:
+            return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
+        try:
+            report = self.ports.keeper.publish(place)
+        except (Rejected, CheckpointMissing, CheckpointIncomplete) as error:
+            lost = replace(pin, state=PinState.LOST, why=str(error))
+            self.ports.store.record(Changes(pins=(lost,)))
+            return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {error}")
+        except Unavailable as error:
+            self.tally.trouble(f"keeper: {error}")
+            return intent
+        self.ports.store.record(Changes(pins=(replace(pin, state=PinState.PUBLISHED),)))
+        text = f"step {pin.step} published as {report.path}, {report.files} files, manifest {report.manifest}"
+        intent = self._moved(intent, State.PROMOTED, text, kept_path=report.path)
+        self._tag(intent)
+        return intent
+
+    def _give_up(self, intent: Intent, state: State, why: str) -> Intent:
+        intent = self._moved(intent, state, why, note=why)
+        self._tag(intent)
+        return intent
+
+    # --- the acts on running jobs
+
+    def _end_jobs(self, intents: Sequence[Intent]) -> None:
+        """Look again, record, then signal or cancel; an exit code proves nothing, so look once more."""
+        looked = self._look(intents)
+        if looked is None:
+            return
+        intents = [self._renewed(intent, looked.get(intent.key.job_id)) for intent in intents]
+        steps = [(intent, self._step(intent, looked.get(intent.key.job_id))) for intent in intents]
+        for intent, step in steps:
+            if isinstance(step, SendSignal):
+                self._signal(intent, step)
+        going = [self._announce(intent) for intent, step in steps if isinstance(step, Cancel)]
+        if going:
+            self._cancel(going)
+
+    def _renewed(self, intent: Intent, job: Job | None) -> Intent:
+        """Give up what the last look withdraws; leave all else as it is."""
+        step = self._step(intent, job)
+        return self._take(intent, step) if isinstance(step, GiveUp) else intent
+
+    def _look(self, intents: Sequence[Intent]) -> Mapping[str, Job] | None:
+        try:
+            return self.ports.cluster.look([intent.key.job_id for intent in intents])
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"last look: {error}")
+            return None
+
+    def _announce(self, intent: Intent) -> Intent:
+        tries = intent.cancel_tries + 1
+        return self.ledger.note(intent, "cancelling", f"request {tries} to end the job", cancel_tries=tries)
+
+    def _signal(self, intent: Intent, step: SendSignal) -> None:
+        signal = step.signal
+        text = f"{signal.name} to the batch script, then {signal.grace_s} s of grace, as the owner asked"
+        intent = self._moved(intent, State.SIGNALLED, text)
+        try:
+            self.ports.cluster.signal(intent.key.job_id, signal.name)
+        except (Unavailable, Rejected) as error:
+            self.ledger.note(intent, "signal-failed", str(error))
+            self.tally.trouble(f"signal: {error}")
+
+    def _cancel(self, intents: Sequence[Intent]) -> None:
+        try:
+            self.ports.cluster.cancel([intent.key.job_id for intent in intents])
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"cancel: {error}")
+            intents = [self.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
+        looked = self._look(intents) or {}
+        for intent in intents:
+            job = looked.get(intent.key.job_id)
+            step = self._step(intent, job) if job is not None else Wait("not seen after the cancel")
+            if isinstance(step, NoteCancelled):
+                self._take(intent, step)
+
+    # --- after the end
+
+    def _confirm(self, intent: Intent, ending: Ending) -> Intent:
+        written = self._write_run(intent, ending)
+        if written is None:
+            return intent
+        text = f"{sentence(intent)}; the job ended as {ending.state}; {kept(intent)}"
+        intent = self._moved(intent, State.CONFIRMED, text, ending=ending, note=written)
+        intent = self.ledger.note(intent, "run", written)
+        intent = self.ledger.note(intent, "telling", text)
+        self._tell(intent, "your job was stopped, its best checkpoint is kept", text)
+        return intent
+
+    def _write_run(self, intent: Intent, ending: Ending) -> str | None:
+        """Write the outcome into the run if it is proven both ways; None asks for another try."""
+        if not self._may_write(intent):
+            return "nothing was written to the run: its tags do not name the job"
+        final = replace(intent, state=State.CONFIRMED)
+        try:
+            self.ports.runs.tag(intent.evidence.run_id, run_tags(final))
+            if ending.state in _NEVER_KILLED:
+                return f"run tagged; its status was left alone, the job was {ending.state}"
+            return f"run tagged, status {self.ports.runs.mark_killed(intent.evidence.run_id)}"
+        except Rejected as error:
+            return f"the run could not be written: {error}"
+        except Unavailable as error:
+            self.tally.trouble(f"MLflow: {error}")
+            late = self.ledger.now_s - intent.changed_s > _WRITE_PATIENCE_S
+            return f"the run could not be written: {error}" if late else None
+
+    def _hand_over(self, intent: Intent) -> None:
+        if self.ledger.now_s - intent.changed_s > _HANDOVER_S:
+            return
+        takers = handed_to(intent, self.seen.snapshot.jobs)
+        if sum(job.gpus for job in takers) >= intent.gpus > 0:
+            ids = tuple(job.job_id for job in takers)
+            self.ledger.note(intent, "handed", f"its {intent.gpus} GPUs went to {', '.join(ids)}", handed_to=ids)
+
+    # --- telling
+
+    def _tell(self, intent: Intent, subject: str, text: str) -> None:
+        self.ports.notifier.tell(Message(intent.key, intent.user, subject, text))
+
+    def _may_write(self, intent: Intent) -> bool:
+        """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""
+        watch = self.watches.get(intent.key)
+        return watch.two_way if watch is not None else intent.evidence.two_way
+
+    def _tag(self, intent: Intent) -> None:
+        """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""
+        if not self._may_write(intent):
+            return
+        try:
+            self.ports.runs.tag(intent.evidence.run_id, run_tags(intent))
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"MLflow: {error}")

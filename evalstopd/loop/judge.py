@@ -1,0 +1,174 @@
+"""Decide and record: from one observation to one transaction, each job for itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.binding import Bound, Refused
+from evalstopd.core.curve import curve
+from evalstopd.core.due import after_read
+from evalstopd.core.intent import Evidence, Intent, IntentEvent
+from evalstopd.core.model import JobKey, Point
+from evalstopd.core.plan import Case, Known, Plan, Stamp, plan
+from evalstopd.core.rules import Rules
+from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.errors import Rejected
+from evalstopd.loop.observe import Observation, Seen
+from evalstopd.loop.report import Tally
+from evalstopd.ports import Binding, Book, Changes, EndingQuery, RunReading
+
+OUTPUT_DIR_TAG = "evalstop.output_dir"
+PROOF = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one pass decided: the changes to record, and the plan inside them for the acts that follow."""
+
+    changes: Changes
+    plan: Plan
+
+    @property
+    def decided(self) -> list[tuple[JobKey, Evidence]]:
+        """Return the jobs that would be or are to be stopped, with the evidence."""
+        stops = [(intent.key, intent.evidence) for intent in self.plan.intents]
+        return stops + [(stop.key, stop.evidence) for stop in self.plan.would_be]
+
+
+def judge(
+    seen: Observation, book: Book, stored: Mapping[JobKey, Sequence[Point]], rules: Rules, stamp: Stamp, tally: Tally
+) -> Judgement:
+    """Judge every job that was read well; remark once on every one that could not be."""
+    known = _known(book)
+    plans: list[Plan] = []
+    points: list[tuple[JobKey, Point]] = []
+    bindings: list[Binding] = []
+    remarks = list(_refusals(seen, stamp.now_s))
+    for key, reading in seen.readings.items():
+        one, bound = seen.seen[key], seen.decisions[key]
+        if not isinstance(bound, Bound):
+            continue
+        held = stored.get(key, ())
+        new = _new_points(reading, held, one.watch, stamp.now_s)
+        case = _case(one, bound, reading, (*held, *new), arrived=bool(new), now_s=stamp.now_s, rules=rules)
+        points.extend((key, point) for point in new)
+        if (one.watch.run_id, one.watch.two_way) != (bound.run_id, bound.two_way):
+            bindings.append(Binding(key, bound.run_id, PROOF, bound.two_way, stamp.now_s))
+        plans.append(_alone(case, known, rules, stamp, remarks))
+    merged = _merge(plans)
+    fresh = [remark for remark in remarks if (remark.subject, remark.code) not in book.said]
+    _count(tally, merged, points, fresh)
+    watches = _settle(seen, book, {watch.key: watch for watch in merged.watches}, stamp.now_s)
+    changes = Changes(
+        watches=watches,
+        points=tuple(points),
+        pins=merged.pins,
+        intents=merged.intents,
+        events=tuple(IntentEvent(i.id, 0, stamp.now_s, "planned", i.evidence.reason) for i in merged.intents),
+        would_be=merged.would_be,
+        bindings=tuple(bindings),
+        remarks=tuple(fresh),
+    )
+    return Judgement(changes, merged)
+
+
+def _known(book: Book) -> Known:
+    pins: dict[JobKey, tuple[Pin, ...]] = {}
+    for pin in book.pins:
+        pins[pin.key] = (*pins.get(pin.key, ()), pin)
+    open_intents: dict[JobKey, Intent] = {each.key: each for each in book.intents if not each.closed}
+    return Known(pins, open_intents, book.triggered, book.booked)
+
+
+def _new_points(reading: RunReading, held: Sequence[Point], watch: Watch, now_s: float) -> tuple[Point, ...]:
+    """Return what arrived since the last reading, stamped with our time and the present life.
+
+    Points are compared by their text, so that a NaN equals itself.
+    """
+    known = {_identity(point) for point in held}
+    new: dict[str, Point] = {}
+    for point in reading.points:
+        if _identity(point) not in known:
+            new[_identity(point)] = replace(point, life=watch.life.restarts, arrived_s=now_s)
+    return tuple(new.values())
+
+
+def _identity(point: Point) -> str:
+    return f"{point.run_id} {point.step} {point.timestamp_ms} {point.value!r}"
+
+
+def _case(
+    one: Seen,
+    bound: Bound,
+    reading: RunReading,
+    points: Iterable[Point],
+    *,
+    arrived: bool,
+    now_s: float,
+    rules: Rules,
+) -> Case:
+    started_s = one.watch.started_s or one.watch.first_s
+    watch = replace(
+        one.watch,
+        run_id=bound.run_id,
+        two_way=bound.two_way,
+        output_dir=reading.facts.tags.get(OUTPUT_DIR_TAG) or reading.facts.params.get("output_dir"),
+        reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
+    )
+    return Case(one.sighting, watch, one.standing, one.wishes, curve(points), PROOF)
+
+
+def _alone(case: Case, known: Known, rules: Rules, stamp: Stamp, remarks: list[Remark]) -> Plan:
+    """Judge one job; whatever breaks in it must not cost the others their pass."""
+    try:
+        return plan([case], known, rules, stamp)
+    except Exception as error:  # noqa: BLE001  a rule's own fault is isolated here and reported
+        text = f"the job could not be judged: {type(error).__name__}: {error}"
+        remarks.append(Remark(case.watch.key.text, "not-judged", text, stamp.now_s))
+        return Plan(watches=(case.watch,))
+
+
+def _merge(plans: Iterable[Plan]) -> Plan:
+    all_plans = tuple(plans)
+    return Plan(
+        watches=tuple(watch for each in all_plans for watch in each.watches),
+        pins=tuple(pin for each in all_plans for pin in each.pins),
+        intents=tuple(intent for each in all_plans for intent in each.intents),
+        would_be=tuple(stop for each in all_plans for stop in each.would_be),
+    )
+
+
+def _refusals(seen: Observation, now_s: float) -> Iterable[Remark]:
+    """Yield one line for each job that nothing may be done with."""
+    for key, one in seen.seen.items():
+        decision = seen.decisions.get(key)
+        error = seen.unread.get(key)
+        if one.wishes.faults:
+            yield Remark(key.text, "ambiguous-comment", f"no action: {one.wishes.faults[0]}", now_s)
+        elif isinstance(decision, Refused):
+            yield Remark(key.text, decision.code, f"no action: {decision.text}", now_s)
+        elif isinstance(error, Rejected):
+            yield Remark(key.text, "run-refused", f"no action: {error}", now_s)
+        elif not one.standing.terms.metric:
+            yield Remark(key.text, "no-metric", "no action: neither the owner nor the site names a metric", now_s)
+
+
+def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s: float) -> tuple[Watch, ...]:
+    """Return the watches that changed: judged, newly seen, moved, vanished or ended."""
+    present = {key: judged.get(key, one.watch) for key, one in seen.seen.items()}
+    known = {watch.key: watch for watch in book.watches}
+    changed = [watch for key, watch in present.items() if known.get(key) != watch]
+    here = {each.key for each in seen.sightings.values()}
+    for watch in book.watches:
+        if watch.key in here and watch.key not in present:
+            continue
+        ending = seen.endings.get(EndingQuery(watch.key.job_id, watch.life))
+        if watch.key not in present and (ending is not None or watch.vanished_s is None):
+            changed.append(replace(watch, ending=ending, vanished_s=watch.vanished_s or now_s))
+    return tuple(changed)
+
+
+def _count(tally: Tally, merged: Plan, points: Sequence[object], remarks: Sequence[Remark]) -> None:
+    tally.add("evals", len(points))
+    tally.add("planned", len(merged.intents))
+    tally.add("would be stopped", len(merged.would_be))
+    tally.add("refused", len(remarks))

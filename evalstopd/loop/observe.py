@@ -1,0 +1,168 @@
+"""Observe: one queue, what the comments say, the runs that are due, and what has ended."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.identity import Sighting, recognise
+from evalstopd.core.intent import UNKNOWN_END
+from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
+from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
+from evalstopd.core.watch import PinState, Watch
+from evalstopd.core.wishes import Wishes, parse_comment
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.loop.report import Tally
+from evalstopd.ports import Book, EndingQuery, Ports, RunQuery, RunReading
+
+_PATIENCE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A governed job that runs and names a run, as this pass sees it."""
+
+    sighting: Sighting
+    watch: Watch
+    wishes: Wishes
+    standing: Standing
+
+    @property
+    def key(self) -> JobKey:
+        """Return the job's key."""
+        return self.watch.key
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended."""
+
+    snapshot: Snapshot
+    sightings: Mapping[str, Sighting]
+    seen: Mapping[JobKey, Seen]
+    decisions: Mapping[JobKey, Bound | Refused]
+    readings: Mapping[JobKey, RunReading]
+    endings: Mapping[EndingQuery, Ending]
+    unread: Mapping[JobKey, EvalstopError]
+
+
+def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
+    """Read everything this pass decides on. Runs that cannot be read cost their own job only."""
+    sightings = recognise(snapshot.jobs, book.watches)
+    seen = {each.key: each for each in _watched(sightings, rules, snapshot.now_s)}
+    claims = [Claim(one.key, one.sighting.job, one.wishes.run_id) for one in seen.values() if one.wishes.run_id]
+    due = _due(seen, claims, book, snapshot.now_s)
+    answers = ports.metrics.read(list({_query(one): None for one in due.values()})) if due else {}
+    facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
+    holders = ports.store.holders([claim.run_id for claim in claims]) if claims else {}
+    decisions = bind(claims, facts, holders)
+    readings, unread = _sort_answers(due, answers, decisions, tally)
+    tally.add("jobs", len(snapshot.jobs))
+    tally.add("watched", len(seen))
+    tally.add("due", len(due))
+    return Observation(
+        snapshot,
+        {each.job.job_id: each for each in sightings},
+        seen,
+        decisions,
+        readings,
+        _endings(ports, snapshot, sightings, book, tally),
+        unread,
+    )
+
+
+def _watched(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterable[Seen]:
+    """Yield the governed running jobs whose comment speaks to us, with their watch brought up to date."""
+    for sighting in sightings:
+        job = sighting.job
+        if job.phase not in (Phase.RUNNING, Phase.SUSPENDED) or not is_governed(job, rules):
+            continue
+        wishes = parse_comment(job.comment)
+        if wishes.run_id is None and not wishes.faults and sighting.watch is None:
+            continue
+        watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
+        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules))
+
+
+def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
+    return Watch(sighting.key, sighting.job.life, now_s, site_terms(rules))
+
+
+def _present(watch: Watch, job: Job) -> Watch:
+    return replace(
+        watch,
+        life=job.life,
+        user=job.user,
+        account=job.account,
+        partition=job.partition,
+        name=job.name,
+        gpus=job.gpus,
+        nodes=job.nodes,
+        started_s=job.started_s,
+        vanished_s=None,
+    )
+
+
+def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s: float) -> dict[JobKey, Seen]:
+    """Return the jobs to read: those whose time has come, and those with something open or in dispute."""
+    rivals = Counter(claim.run_id for claim in claims)
+    busy = {intent.key for intent in book.intents if not intent.closed}
+    busy |= {pin.key for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED)}
+
+    def is_due(one: Seen) -> bool:
+        run_id = one.wishes.run_id
+        if run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
+            return False
+        changed = run_id != one.watch.run_id
+        return changed or one.key in busy or rivals[run_id] > 1 or one.watch.reads.due_s <= now_s
+
+    return {key: one for key, one in seen.items() if is_due(one)}
+
+
+def _query(one: Seen) -> RunQuery:
+    """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
+    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric)
+
+
+def _sort_answers(
+    due: Mapping[JobKey, Seen],
+    answers: Mapping[RunQuery, RunReading | EvalstopError],
+    decisions: Mapping[JobKey, Bound | Refused],
+    tally: Tally,
+) -> tuple[dict[JobKey, RunReading], dict[JobKey, EvalstopError]]:
+    readings: dict[JobKey, RunReading] = {}
+    unread: dict[JobKey, EvalstopError] = {}
+    for key, one in due.items():
+        answer = answers.get(_query(one), Unavailable("the tracker left a run out of its answer"))
+        if isinstance(answer, EvalstopError):
+            unread[key] = answer
+            if not isinstance(answer, Rejected):
+                tally.trouble(f"MLflow: {answer}")
+        elif isinstance(decisions.get(key), Bound):
+            readings[key] = answer
+    return readings, unread
+
+
+def _endings(
+    ports: Ports, snapshot: Snapshot, sightings: Sequence[Sighting], book: Book, tally: Tally
+) -> Mapping[EndingQuery, Ending]:
+    """Ask accounting, in one call, about the jobs and the intents' lives that the queue no longer shows alive."""
+    here = [each for each in sightings if each.job.phase is not Phase.ENDED]
+    keys = {each.key for each in here}
+    lives = {EndingQuery(each.key.job_id, each.job.life) for each in here}
+    gone = [EndingQuery(watch.key.job_id, watch.life) for watch in book.watches if watch.key not in keys]
+    stopped = [EndingQuery(each.key.job_id, each.life) for each in book.intents if not each.closed]
+    asked = list(dict.fromkeys([*gone, *(query for query in stopped if query not in lives)]))
+    if not asked:
+        return {}
+    try:
+        found = dict(ports.cluster.endings(asked))
+    except (Unavailable, Rejected) as error:
+        tally.trouble(f"accounting: {error}")
+        found = {}
+    since = {EndingQuery(watch.key.job_id, watch.life): watch.vanished_s for watch in book.watches}
+    for query in asked:
+        missing_s = since.get(query)
+        if query not in found and missing_s is not None and snapshot.now_s - missing_s > _PATIENCE_S:
+            found[query] = Ending(UNKNOWN_END, None, source="none")
+    return found

@@ -1,0 +1,127 @@
+"""Pin each wanted checkpoint as its owner, before the trainer rotates it away; drop what is no candidate any more."""
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalstopd.core.model import JobKey, Rung
+from evalstopd.core.watch import Pin, PinState, Watch
+from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.loop.observe import Observation
+from evalstopd.loop.report import Tally
+from evalstopd.ports import Changes, PinPlace, Ports
+
+
+@dataclass(frozen=True, slots=True)
+class PinDesk:
+    """The keeper's calls for one pass; `watches` are as this pass recorded them."""
+
+    ports: Ports
+    seen: Observation
+    watches: Mapping[JobKey, Watch]
+    candidates: int
+    tally: Tally
+
+    def serve(self, pins: Sequence[Pin]) -> tuple[Pin, ...]:
+        """Pin what is wanted and drop what is surplus; return all pins as they stand after."""
+        after = {(pin.key, pin.step): pin for pin in pins}
+        for pin in pins:
+            if self.ports.should_stop() or self.ports.kill_switch.engaged():
+                break
+            if self._may_touch(pin):
+                self._tend(after, pin)
+        for pin in _surplus(after.values(), self.watches, self.candidates):
+            if self._may_touch(pin):
+                self._keep(after, self._drop(pin))
+        return tuple(after.values())
+
+    def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
+        if pin.state is PinState.OUTDATED:
+            pin = self._keep(after, self._renew(pin))
+        if pin.state is PinState.WANTED:
+            self._keep(after, self._pin(pin))
+
+    def _may_touch(self, pin: Pin) -> bool:
+        one = self.seen.seen.get(pin.key)
+        return one is not None and one.standing.terms.rung >= Rung.WARN
+
+    def _keep(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> Pin:
+        if after[(pin.key, pin.step)] != pin:
+            self.ports.store.record(Changes(pins=(pin,)))
+            after[(pin.key, pin.step)] = pin
+        return pin
+
+    def _pin(self, pin: Pin) -> Pin:
+        place = self.place(pin)
+        if place is None:
+            return replace(pin, why="the run names no output folder")
+        try:
+            report = self.ports.keeper.pin(place)
+        except (CheckpointMissing, CheckpointIncomplete) as error:
+            return self._not_yet(pin, str(error))
+        except Rejected as error:
+            return replace(pin, state=PinState.LOST, why=str(error))
+        except Unavailable as error:
+            self.tally.trouble(f"keeper: {error}")
+            return pin
+        self.tally.add("pinned")
+        return replace(
+            pin,
+            state=PinState.PINNED,
+            path=report.path,
+            files=report.files,
+            size=report.size,
+            manifest=report.manifest,
+            why="",
+        )
+
+    def _not_yet(self, pin: Pin, why: str) -> Pin:
+        """A checkpoint may be written after its eval is logged; two evals later it is not coming any more."""
+        evals = [point.step for point in self.seen.readings[pin.key].points] if pin.key in self.seen.readings else []
+        later = len({step for step in evals if step > pin.step})
+        return replace(pin, state=PinState.LOST if later >= 2 else PinState.WANTED, why=why)
+
+    def _renew(self, pin: Pin) -> Pin:
+        """Drop what an earlier life's pin of this step holds: the step was evaluated, and saved, anew."""
+        return replace(pin, state=PinState.WANTED) if self._dropped(pin) else pin
+
+    def _drop(self, pin: Pin) -> Pin:
+        return replace(pin, state=PinState.DROPPED, why="no candidate any more") if self._dropped(pin) else pin
+
+    def _dropped(self, pin: Pin) -> bool:
+        place = self.place(pin)
+        if place is None:
+            return False
+        try:
+            self.ports.keeper.drop(place)
+        except (Unavailable, Rejected, CheckpointMissing, CheckpointIncomplete) as error:
+            self.tally.trouble(f"keeper: {error}")
+            return False
+        return True
+
+    def place(self, pin: Pin) -> PinPlace | None:
+        """Return where a pin's checkpoint and the pin lie, if the run says where its output goes."""
+        watch, one = self.watches.get(pin.key), self.seen.seen.get(pin.key)
+        if watch is None or one is None or not watch.output_dir:
+            return None
+        folder = posixpath.normpath(posixpath.join(one.sighting.job.work_dir, watch.output_dir))
+        return PinPlace(pin.key.uid, folder, f"checkpoint-{pin.step}", pin_name(pin.key), pin.step)
+
+
+def pin_name(key: JobKey) -> str:
+    """Return the folder name of a job's pins: cluster, job, first submit."""
+    return f"{key.cluster}-{key.job_id}-{key.submitted_s}"
+
+
+def _surplus(pins: Iterable[Pin], watches: Mapping[JobKey, Watch], candidates: int) -> list[Pin]:
+    """Return the oldest safe pins past the newest `candidates` of each job; never the best, never one published."""
+    by_job: dict[JobKey, list[Pin]] = {}
+    for pin in pins:
+        if pin.state is PinState.PINNED:
+            by_job.setdefault(pin.key, []).append(pin)
+    surplus: list[Pin] = []
+    for key, held in by_job.items():
+        watch = watches.get(key)
+        newest_last = sorted(held, key=lambda pin: (pin.wanted_s, pin.step))
+        surplus += [pin for pin in newest_last[:-candidates] if watch is not None and pin.step != watch.best_step]
+    return surplus

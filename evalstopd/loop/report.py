@@ -1,0 +1,46 @@
+"""What one pass saw and did, and the sentence that says so."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+_ACTS = ("planned", "warned", "pinned", "promoted", "signalled", "cancelled", "confirmed", "vetoed", "abandoned")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts and troubles while a pass goes on."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    troubles: list[str] = field(default_factory=list)
+
+    def add(self, what: str, number: int = 1) -> None:
+        """Count something."""
+        self.counts[what] += number
+
+    def trouble(self, text: str) -> None:
+        """Note what did not work, once a pass for the same words."""
+        if text not in self.troubles:
+            self.troubles.append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """The result of one pass. `good` is False where nothing could be decided at all."""
+
+    good: bool
+    counts: Counter[str]
+    troubles: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """Return one sentence an admin can read each tick."""
+        if not self.good:
+            return f"nothing decided, nothing done: {'; '.join(self.troubles)}"
+        seen = (
+            f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['due']} read, "
+            f"{self.counts['evals']} new evals"
+        )
+        acts = [f"{self.counts[act]} {act}" for act in (*_ACTS, "would be stopped", "refused") if self.counts[act]]
+        done = ", ".join(acts) or "nothing to do"
+        trouble = f"; trouble: {'; '.join(self.troubles)}" if self.troubles else ""
+        return f"{seen}; {done}{trouble}"

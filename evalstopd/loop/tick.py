@@ -1,0 +1,83 @@
+"""One pass of the loop: observe, decide, record, act, confirm; with the sentence that says what was done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evalstopd.core.model import JobKey, Snapshot
+from evalstopd.core.plan import Stamp
+from evalstopd.core.rules import Rules
+from evalstopd.core.watch import Pin, PinState
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.loop.act import Acts
+from evalstopd.loop.judge import Judgement, judge
+from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.observe import Observation, observe
+from evalstopd.loop.pins import PinDesk
+from evalstopd.loop.report import Tally, TickReport
+from evalstopd.ports import Book, Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """What stands behind every decision of a loop: the rules, the settings' digest, the version."""
+
+    rules: Rules
+    settings_hash: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The control loop over one cluster. It keeps nothing between two passes: the store is its memory."""
+
+    ports: Ports
+    stance: Stance
+
+    def tick(self) -> TickReport:
+        """Make one pass. Trouble with a port ends the pass or skips a job; it never raises for it."""
+        tally = Tally()
+        try:
+            self._pass(tally)
+        except (Unavailable, Rejected) as error:
+            tally.trouble(str(error))
+            return TickReport(good=False, counts=tally.counts, troubles=tuple(tally.troubles))
+        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles))
+
+    def foresee(self) -> tuple[TickReport, Judgement]:
+        """Observe and decide, but record nothing and do nothing: what `tick` would decide now."""
+        tally = Tally()
+        now_s, book, seen = self._observe(tally)
+        judgement = self._judge(seen, book, now_s, tally)
+        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles)), judgement
+
+    def _pass(self, tally: Tally) -> None:
+        now_s, book, seen = self._observe(tally)
+        judgement = self._judge(seen, book, now_s, tally)
+        if judgement.changes:
+            self.ports.store.record(judgement.changes)
+        self._act(seen, book, judgement, now_s, tally)
+
+    def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
+        now_s = self.ports.clock.now_s()
+        queue = self.ports.cluster.queue()
+        book = self.ports.store.book(queue.cluster)
+        snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
+        return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
+
+    def _judge(self, seen: Observation, book: Book, now_s: float, tally: Tally) -> Judgement:
+        stored = self.ports.store.points(list(seen.readings)) if seen.readings else {}
+        stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
+        return judge(seen, book, stored, self.stance.rules, stamp, tally)
+
+    def _act(self, seen: Observation, book: Book, judgement: Judgement, now_s: float, tally: Tally) -> None:
+        watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
+        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally)
+        pins = desk.serve((*book.pins, *judgement.changes.pins))
+        acts = Acts(
+            self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, Ledger(self.ports.store, now_s), tally
+        )
+        acts.serve((*book.intents, *judgement.changes.intents))
+
+
+def _by_step(pins: tuple[Pin, ...]) -> Mapping[tuple[JobKey, int], Pin]:
+    return {(pin.key, pin.step): pin for pin in pins if pin.state is not PinState.DROPPED}

@@ -1,0 +1,129 @@
+"""Rows as people read them (tables, the curve in the terminal) and as programs do (JSON)."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evalstopd.report.rows import Explanation, StatusRow
+from evalstopd.report.text import plain
+
+_PIPE_WIDTH = 400
+
+
+def to_json(value: object) -> str:
+    """Return rows as JSON; what JSON has no number for (NaN, infinities) becomes text."""
+    return json.dumps(_plain_data(value), indent=2, ensure_ascii=True, allow_nan=False)
+
+
+def show(what: RenderableType) -> None:
+    """Print to standard output; where that is no terminal, lines are as wide as they need to be."""
+    console = Console(highlight=False)
+    Console(highlight=False, width=None if console.is_terminal else _PIPE_WIDTH).print(what, markup=False)
+
+
+def status_table(rows: Sequence[StatusRow]) -> RenderableType:
+    """Return the overview of watched jobs: a table that fits 80 columns, and below it why they stand as they do."""
+    if not rows:
+        return Text("no job is watched")
+    table = Table(box=None, pad_edge=False)
+    for title in ("JOB", "USER", "RUNG", "EVALS", "DOWN", "BEST", "LAST", "STATE"):
+        table.add_column(title, no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, _status_cells(row)))
+    reasons = [Text(f"{row.job} {row.state}: {plain(row.why)}") for row in rows if row.why]
+    return Group(table, *([Text("")] if reasons else []), *reasons)
+
+
+def explanation(found: Explanation) -> RenderableType:
+    """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why."""
+    watch = found.watch
+    head = [
+        f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
+        f"run {watch.run_id or 'none'}, metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
+        f"rule {found.terms.rule}, rung {watch.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
+    ]
+    parts: list[RenderableType] = [Text(line) for line in head]
+    if found.evals:
+        parts += [Text(""), Text.from_ansi(draw_curve(found)), Text("")]
+    parts += [Text(line) for line in _decisions(found)]
+    return Group(*parts)
+
+
+def draw_curve(found: Explanation) -> str:
+    """Return the curve as terminal graphics: scores by step, declines, the best and the stop marked."""
+    import plotext
+
+    steps = [each.step for each in found.evals]
+    scores = [each.score for each in found.evals]
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(90, 20)
+    plotext.plot(steps, scores, marker="braille", label=plain(found.terms.metric, 40))
+    marks = (
+        ("declining", "v", [e for e in found.evals if e.verdict.startswith("declining")]),
+        ("stop", "X", [e for e in found.evals if e.verdict == "stop"]),
+        ("best", "O", [e for e in found.evals if e.step == found.watch.best_step]),
+    )
+    for label, marker, points in marks:
+        if points:
+            plotext.scatter([e.step for e in points], [e.score for e in points], marker=marker, label=label)
+    low, high = min(scores), max(scores)
+    # Room above the curve for the legend.
+    plotext.ylim(low, high + 0.35 * ((high - low) or 1.0))
+    plotext.xlabel("step")
+    return str(plotext.build())
+
+
+def _decisions(found: Explanation) -> list[str]:
+    lines = [
+        f"would be stopped at step {stop.evidence.trigger_step}: {plain(stop.evidence.reason)}"
+        for stop in found.would_be
+    ]
+    for intent in found.intents:
+        lines.append(f"stop decided at step {intent.evidence.trigger_step}, now {intent.state.value}:")
+        lines += [
+            f"  {_when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id
+        ]
+    lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
+    lines += [f"{_when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
+    return lines or ["nothing was decided"]
+
+
+def _status_cells(row: StatusRow) -> tuple[str, ...]:
+    return (
+        row.job,
+        plain(row.user, 12),
+        row.rung,
+        str(row.evals),
+        str(row.declines),
+        _score_at(row.best_score, row.best_step),
+        _score_at(row.last_score, row.last_step),
+        row.state,
+    )
+
+
+def _when(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _score_at(score: float | None, step: int | None) -> str:
+    return "-" if score is None else f"{score:.4g} @{step}"
+
+
+def _plain_data(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain_data(asdict(value))
+    if isinstance(value, dict):
+        return {str(key): _plain_data(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_data(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value

@@ -1,0 +1,98 @@
+"""The commands of replay: what a rule would have done to the runs of the past, and which rule to choose."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalstopd.core.model import Mode
+from evalstopd.errors import Misconfigured
+from evalstopd.report.replay.halves import Half
+
+app = typer.Typer(no_args_is_help=True, help="Judge stopping rules on runs that have ended.")
+
+_SOURCES = "*.jsonl, *.csv, or a folder: trainer_state.json, TensorBoard event files, MLflow file store."
+Sources = Annotated[list[Path] | None, typer.Argument(help=_SOURCES, metavar="SOURCE...", show_default=False)]
+Rules = Annotated[list[str] | None, typer.Option(help="NAME[:k=v,...], repeatable; `recommended` is the live default.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(help="label_agreed, label, label_boot or label_sigma_free, repeatable; default: the first there is."),
+]
+By = Annotated[list[str] | None, typer.Option(help="Rows by group too: family or evals, repeatable.")]
+Metric = Annotated[str, typer.Option(help="Which metric of a run; default: all that are held out, by their names.")]
+Direction = Annotated[Mode | None, typer.Option(help="Which way is better; default: as told, or by the name.")]
+MaxEvals = Annotated[int | None, typer.Option(min=2, help="Show a rule at most so many evals, evenly picked.")]
+Base = Annotated[float, typer.Option(min=0, max=1, help="Share of declining runs that the precision is for.")]
+Halves = Annotated[Half, typer.Option(help="Only the sources of one half, split by the hash of their name.")]
+Primary = Annotated[bool, typer.Option("--primary", help="Only each run's primary metric.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+@app.command()
+def replay(  # noqa: PLR0913 - each is an option of the command
+    sources: Sources = None,
+    *,
+    rule: Rules = None,
+    label: Labels = None,
+    by: By = None,
+    metric: Metric = "",
+    mode: Direction = None,
+    max_evals: MaxEvals = None,
+    base_rate: Base = 0.48,
+    half: Halves = Half.ALL,
+    primary: Primary = False,
+    null_table: Annotated[bool, typer.Option("--null-table", help="False stops on runs with nothing wrong.")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Made-up runs a case of the null table.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed of the null table.")] = 1,
+    csv: Annotated[Path | None, typer.Option(help="Write one line a run and rule to this file.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Draw curves and trade-offs into this folder.")] = None,
+    json_out: Json = False,
+) -> None:
+    """Tell what each rule would have done to these runs: stops, compute saved, quality lost, with intervals."""
+    from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
+
+    ask = run.Ask(
+        tuple(sources or ()),
+        tuple(rule or ()),
+        tuple(label or ()),
+        tuple(by or ()),
+        max_evals,
+        base_rate,
+        primary,
+        half,
+        run.Pick(metric, mode),
+    )
+    if null_table:
+        _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
+    else:
+        _say(lambda: run.replayed(ask, run.Places(csv, plots), json_out=json_out))
+
+
+@app.command()
+def tune(  # noqa: PLR0913 - each is an option of the command
+    sources: Sources = None,
+    *,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="False stops a site can bear, of healthy runs.")] = 0.02,
+    label: Labels = None,
+    metric: Metric = "",
+    mode: Direction = None,
+    max_evals: MaxEvals = None,
+    base_rate: Base = 0.48,
+    half: Halves = Half.ALL,
+    primary: Primary = False,
+    json_out: Json = False,
+) -> None:
+    """Propose a rule and threshold for a false-stop budget, judged on other sources than it was chosen on."""
+    from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
+
+    given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
+    _say(lambda: run.tuned(run.Ask(*given, run.Pick(metric, mode)), alpha, json_out=json_out))
+
+
+def _say(answer: Callable[[], str]) -> None:
+    try:
+        typer.echo(answer())
+    except (Misconfigured, ValueError) as error:
+        typer.echo(f"evalstopd: {error}", err=True)
+        raise typer.Exit(Misconfigured.exit_code) from None

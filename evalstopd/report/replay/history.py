@@ -1,0 +1,48 @@
+"""One ended run as replay sees it: its evals, where it came from, and how it was labelled."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from evalstopd.core.model import Eval, Mode
+
+LABELS = ("label_agreed", "label", "label_boot", "label_sigma_free")
+"""What a run can be labelled by; see docs/rules.md for how each is made."""
+
+POSITIVE = frozenset({"declining", "declining-from-start"})
+NEGATIVE = frozenset({"healthy"})
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A whole curve. `source` is the unit that is kept together when thresholds are chosen.
+
+    `labels` maps the name of a labelling to `healthy`, `declining`, `declining-from-start` or `ambiguous`.
+    """
+
+    name: str
+    source: str
+    family: str
+    metric: str
+    mode: Mode
+    evals: tuple[Eval, ...] = field(repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    primary: bool = True
+
+
+def thinned(history: History, most: int | None) -> History:
+    """Return the run with at most `most` evals, evenly picked, the first and the last kept."""
+    count = len(history.evals)
+    if most is None or count <= most:
+        return history
+    picked = (round(i * (count - 1) / (most - 1)) for i in range(most))
+    return replace(history, evals=tuple(history.evals[i] for i in picked))
+
+
+def evals_of(steps: Sequence[float], scores: Sequence[float], stderrs: Sequence[float | None] = ()) -> tuple[Eval, ...]:
+    """Return evals in the order given; steps that are not rising whole numbers are replaced by the position."""
+    whole = all(float(step).is_integer() for step in steps)
+    rising = all(a < b for a, b in pairwise(steps))
+    numbered = [int(step) for step in steps] if whole and rising else list(range(len(scores)))
+    errors = stderrs or [None] * len(scores)
+    return tuple(Eval(step, float(score), error) for step, score, error in zip(numbered, scores, errors, strict=True))

@@ -1,0 +1,36 @@
+"""Where ended runs are read from; each kind in one file, told apart by what is on the disk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalstopd.errors import Misconfigured
+from evalstopd.report.replay.history import History
+from evalstopd.report.replay.sources.jsonl import read_jsonl
+from evalstopd.report.replay.sources.mlflow_files import read_file_store, run_folders
+from evalstopd.report.replay.sources.series import Pick
+from evalstopd.report.replay.sources.table import read_csv
+from evalstopd.report.replay.sources.tensorboard import MARK, read_event_files
+from evalstopd.report.replay.sources.trainer_state import FILE, read_trainer_states
+from evalstopd.report.replay.sources.walk import files_below
+
+KNOWN = "*.jsonl, *.csv, a folder with trainer_state.json, with TensorBoard event files, an MLflow file store"
+__all__ = ["KNOWN", "Pick", "read_source"]
+
+
+def read_source(path: Path, pick: Pick | None = None) -> Iterator[History]:
+    """Yield the histories of a source. Raises Misconfigured where there is nothing that can be read.
+
+    A folder is read as the first kind that is found in it: MLflow file store, trainer states, event files.
+    """
+    pick = pick or Pick()
+    if path.is_file() and path.suffix == ".jsonl":
+        return read_jsonl(path, pick)
+    if path.is_file() and path.suffix == ".csv":
+        return read_csv(path, pick)
+    if path.is_dir() and run_folders(path):
+        return read_file_store(path, pick)
+    if path.is_dir() and any(files_below(path, lambda name: name == FILE)):
+        return read_trainer_states(path, pick)
+    if path.is_dir() and any(files_below(path, lambda name: MARK in name)):
+        return read_event_files(path, pick)
+    raise Misconfigured(f"{path}: no evaluation curves; known: {KNOWN}")

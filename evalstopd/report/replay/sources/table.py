@@ -1,0 +1,55 @@
+"""CSV: one eval a line, any number of runs in a file."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from evalstopd.core.model import Mode
+from evalstopd.errors import Misconfigured
+from evalstopd.report.replay.history import LABELS, History, evals_of
+from evalstopd.report.replay.labels import labels
+from evalstopd.report.replay.sources.series import Pick, guessed_mode
+
+_Rows = list[Mapping[str, str]]
+_NO = frozenset({"0", "false", "no"})
+
+
+def read_csv(path: Path, pick: Pick) -> Iterator[History]:
+    """Yield one history a run and metric, its evals in the order of the lines.
+
+    Columns: `step` and `value`; where there: `run`, `metric`, `stderr`, `source`, `family`, `higher_is_better`,
+    `primary` and the labels. Raises Misconfigured where a needed column is missing or a line is no eval.
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.DictReader(file)
+        missing = {"step", "value"} - set(lines.fieldnames or ())
+        if missing:
+            raise Misconfigured(f"{path}: no column {', '.join(sorted(missing))}")
+        runs: dict[tuple[str, str], _Rows] = {}
+        for row in lines:
+            runs.setdefault((row.get("run") or path.stem, row.get("metric") or "score"), []).append(row)
+    for (run, metric), rows in runs.items():
+        if pick.metric in ("", metric):
+            yield _history(path, run, metric, rows, pick)
+
+
+def _history(path: Path, run: str, metric: str, rows: _Rows, pick: Pick) -> History:
+    try:
+        scores = [float(row["value"]) for row in rows]
+        errors = [float(row["stderr"]) if row.get("stderr") else None for row in rows]
+        evals = evals_of([float(row["step"]) for row in rows], scores, errors)
+    except (TypeError, ValueError) as error:
+        raise Misconfigured(f"{path}, run {run[:40]!a}: {error}") from None
+    first = rows[0]
+    mode = pick.mode or _mode(first, metric)
+    given = {name: first[name] for name in LABELS if first.get(name)}
+    shape = given or labels([each.score for each in evals], mode)
+    source, family = first.get("source") or path.name, first.get("family") or "csv"
+    return History(run, source, family, metric, mode, evals, shape, primary=first.get("primary", "").lower() not in _NO)
+
+
+def _mode(row: Mapping[str, str], metric: str) -> Mode:
+    told = row.get("higher_is_better")
+    if not told:
+        return guessed_mode(metric)
+    return Mode.MIN if told.lower() in _NO else Mode.MAX

@@ -1,0 +1,140 @@
+"""Replay's answers as text, JSON and CSV. Names come from users, so they are made harmless here."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from evalstopd.report.replay.intervals import Estimate
+from evalstopd.report.replay.judge import Outcome
+from evalstopd.report.replay.nulls import FalseStops
+from evalstopd.report.replay.score import Row
+from evalstopd.report.text import plain
+from evalstopd.report.tune import Proposal
+
+_COLUMNS = (
+    "recall",
+    "fpr",
+    "precision",
+    "saved",
+    "saved_declining",
+    "lost_over_5pct",
+    "lost_over_10pct",
+)
+
+
+_HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
+
+
+def harmless(text: str) -> str:
+    """Return text that a terminal, a log and a spreadsheet take as text: nothing that acts, no formula, at most 80."""
+    shown = plain(text, 80)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Return rows as a table: the figure and, in brackets, its 95 % interval."""
+    head = ["rule", "label", "group", "runs", "pos", "neg", *_COLUMNS]
+    return columns([head, *([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)])
+
+
+def as_json(curves: int, rows: Iterable[Row], groups: Iterable[Row] = ()) -> str:
+    """Return `{"curves": N, "rows": [...]}`, figures as numbers (null: nothing to estimate from), intervals beside."""
+    answer: dict[str, Any] = {"curves": curves, "rows": [_plain(row) for row in rows]}
+    grouped = [_plain(row) for row in groups]
+    return json.dumps(answer | ({"groups": grouped} if grouped else {}), indent=2)
+
+
+def nulls_as_text(table: Sequence[FalseStops]) -> str:
+    """Return false stops by rule and case, one column a length, as shares with their intervals."""
+    lengths = sorted({each.evals for each in table})
+    cells = {(each.rule, each.case, each.evals): _shown(each.share) for each in table}
+    lines = dict.fromkeys((each.rule, each.case) for each in table)
+    head = ["case", "rule", *(f"{length} evals" for length in lengths)]
+    ordered = sorted(lines, key=lambda line: [each.case for each in table].index(line[1]))
+    return columns([head, *([case, rule, *(cells[rule, case, n] for n in lengths)] for rule, case in ordered)])
+
+
+def nulls_as_json(table: Iterable[FalseStops]) -> str:
+    """Return `{"false_stops": [{"rule", "case", "evals", "runs", "share", "share_ci95"}]}`."""
+    rows = [
+        {
+            "rule": each.rule,
+            "case": each.case,
+            "evals": each.evals,
+            "runs": each.share.of,
+            "share": each.share.value,
+            "share_ci95": [each.share.low, each.share.high],
+        }
+        for each in table
+    ]
+    return json.dumps({"false_stops": rows}, indent=2)
+
+
+def proposal_as_text(found: Proposal) -> str:
+    """Return a proposal in words an admin can act on."""
+    row = found.row
+    promise = "is" if found.within else "is NOT shown to be"
+    expected = (
+        f"on sources it was not chosen on: recall {_shown(row.recall)}, false stops {_shown(row.fpr)}, "
+        f"compute saved {_shown(row.saved)}, runs that lose > 10 % of their range {_shown(row.lost_over_10pct)}"
+    )
+    return "\n".join(
+        [
+            f"proposed: {found.rule}",
+            f"chosen for at most {found.alpha:g} false stops by {row.label} on {row.runs} runs; fold by fold: "
+            + ", ".join(found.chosen),
+            expected,
+            f"the budget {promise} kept (upper end of the 95 % interval)",
+        ]
+    )
+
+
+def proposal_as_json(found: Proposal) -> str:
+    """Return a proposal as JSON."""
+    answer = {"rule": found.rule, "alpha": found.alpha, "folds": list(found.chosen), "within_budget": found.within}
+    return json.dumps(answer | {"expected": _plain(found.row)}, indent=2)
+
+
+def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]]) -> None:
+    """Write one line a rule and run to a CSV file; what was in the file is replaced."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(_HEAD)
+        writer.writerows(_line(rule, each) for rule, outcomes in found.items() for each in outcomes)
+
+
+def columns(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells as aligned columns."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def _line(rule: str, each: Outcome) -> tuple[object, ...]:
+    stopped = each.stopped
+    names = (each.history.name, each.history.source, each.history.family, each.history.metric)
+    step = "" if stopped is None else each.history.evals[stopped].step
+    position = "" if stopped is None else stopped + 1
+    return (rule, *map(harmless, names), each.evals, position, step, each.kept, each.lost, each.saved)
+
+
+def _identity(row: Row) -> list[str]:
+    return [row.rule, row.label, harmless(row.group), str(row.runs), str(row.positives), str(row.negatives)]
+
+
+def _shown(figure: Estimate) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} [{figure.low:.2f}, {figure.high:.2f}]"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    figures = {name: value for name, value in values.items() if isinstance(value, Estimate)}
+    intervals = {f"{name}_ci95": [each.low, each.high] for name, each in figures.items()}
+    return values | {name: each.value for name, each in figures.items()} | intervals

@@ -1,0 +1,164 @@
+"""What the listings show, as frozen rows: queries in, rows out; rendering is elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstopd.core.curve import curve
+from evalstopd.core.detectors import Declining, Stop, Verdict
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import Eval, JobKey, Rung
+from evalstopd.core.plan import verdicts
+from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.ports import Archive, Store
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One watched job in the overview. Scores in the metric's own unit."""
+
+    job: str
+    user: str
+    account: str
+    rung: str
+    run_id: str
+    metric: str
+    evals: int
+    declines: int
+    last_step: int | None
+    last_score: float | None
+    best_step: int | None
+    best_score: float | None
+    pinned: tuple[int, ...]
+    state: str
+    why: str
+    handed_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedEval:
+    """One eval of a curve and what the job's rule said after it."""
+
+    step: int
+    score: float
+    life: int
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that is known of one job: its curve with the verdicts, and everything that was decided on it."""
+
+    watch: Watch
+    terms: Terms
+    evals: tuple[JudgedEval, ...]
+    pins: tuple[Pin, ...]
+    intents: tuple[Intent, ...]
+    events: tuple[IntentEvent, ...]
+    would_be: tuple[WouldBeStop, ...]
+    remarks: tuple[Remark, ...]
+
+
+def status_rows(archive: Archive, limit: int) -> tuple[StatusRow, ...]:
+    """Return the watched jobs seen last, with the newest intent of each."""
+    watches = archive.recent(limit)
+    keys = [watch.key for watch in watches]
+    intents = archive.intents_of(keys)
+    pins = archive.pins_of(keys)
+    remarks = archive.remarks_of([key.text for key in keys])
+    would_be = {stop.key: stop for stop in archive.would_be_of(keys)}
+    return tuple(_row(watch, intents, pins, remarks, would_be.get(watch.key)) for watch in watches)
+
+
+def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
+    """Return what is known of the newest job with this id, or None."""
+    found = archive.find(job_id)
+    if not found:
+        return None
+    watch = found[0]
+    keys = [watch.key]
+    intents = archive.intents_of(keys)
+    terms = _terms(watch, intents, archive.would_be_of(keys))
+    evals = curve(store.points(keys).get(watch.key, ()))
+    return Explanation(
+        watch=watch,
+        terms=terms,
+        evals=judged(evals, terms),
+        pins=archive.pins_of(keys),
+        intents=intents,
+        events=archive.events_of([intent.id for intent in intents]),
+        would_be=archive.would_be_of(keys),
+        remarks=archive.remarks_of([watch.key.text]),
+    )
+
+
+def judged(evals: Sequence[Eval], terms: Terms) -> tuple[JudgedEval, ...]:
+    """Return each eval of a curve with the rule's answer in words."""
+    answers = verdicts(evals, terms)
+    return tuple(JudgedEval(e.step, e.score, e.life, _word(a)) for e, a in zip(evals, answers, strict=True))
+
+
+def _word(verdict: Verdict) -> str:
+    match verdict:
+        case Stop():
+            return "stop"
+        case Declining(count=count, of=of):
+            return f"declining {count}/{of}"
+        case _:
+            return ""
+
+
+def _terms(watch: Watch, intents: Sequence[Intent], would_be: Sequence[WouldBeStop]) -> Terms:
+    """Return the terms the job was judged by: the owner's choices are in the evidence of a decision."""
+    evidence = [intent.evidence for intent in intents] + [stop.evidence for stop in would_be]
+    if not evidence:
+        return watch.terms
+    first = evidence[0]
+    return Terms(watch.terms.rung, first.rule, first.metric, type(watch.terms.mode)(first.mode))
+
+
+def _row(
+    watch: Watch,
+    intents: Sequence[Intent],
+    pins: Sequence[Pin],
+    remarks: Sequence[Remark],
+    would_be: WouldBeStop | None,
+) -> StatusRow:
+    intent = next((each for each in intents if each.key == watch.key), None)
+    state, why = _state(watch, intent, would_be, [r for r in remarks if r.subject == watch.key.text])
+    return StatusRow(
+        job=watch.key.job_id,
+        user=watch.user,
+        account=watch.account,
+        rung=watch.terms.rung.word,
+        run_id=watch.run_id or "",
+        metric=watch.terms.metric,
+        evals=watch.evals,
+        declines=watch.declines,
+        last_step=watch.last_step,
+        last_score=watch.last_score,
+        best_step=watch.best_step,
+        best_score=watch.best_score,
+        pinned=_pinned(watch.key, pins),
+        state=state,
+        why=why,
+        handed_to=intent.handed_to if intent is not None else (),
+    )
+
+
+def _pinned(key: JobKey, pins: Sequence[Pin]) -> tuple[int, ...]:
+    return tuple(sorted(pin.step for pin in pins if pin.key == key and pin.safe))
+
+
+def _state(
+    watch: Watch, intent: Intent | None, would_be: WouldBeStop | None, remarks: Sequence[Remark]
+) -> tuple[str, str]:
+    if intent is not None:
+        given_up = intent.state in (State.VETOED, State.ABANDONED)
+        return intent.state.value, intent.note if given_up else intent.evidence.reason
+    if would_be is not None and watch.terms.rung is Rung.OBSERVE:
+        return "would be stopped", would_be.evidence.reason
+    if watch.ending is not None:
+        return "ended", watch.ending.state
+    if remarks:
+        return "refused", remarks[0].text
+    return "watched", ""

@@ -1,0 +1,219 @@
+"""Settings: frozen, nested, from TOML and EVALSTOPD_ variables; an unknown key is refused by name."""
+
+import difflib
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from evalstopd.core.detectors import detector
+from evalstopd.core.model import Mode, Rung
+from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.errors import Misconfigured
+
+PREFIX = "EVALSTOPD_"
+CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
+DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
+
+
+def _rung(value: object) -> object:
+    words = {rung.word: rung for rung in Rung}
+    return words.get(value, value) if isinstance(value, str) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SlurmSettings(_Part):
+    """How Slurm is spoken to. `time_limit_s` bounds each command; `conf` is the site's slurm.conf if not the usual."""
+
+    time_limit_s: float = Field(default=5.0, gt=0, le=60)
+    conf: str = ""
+    path: str = "/usr/bin:/usr/sbin:/bin:/sbin"
+
+
+class MlflowSettings(_Part):
+    """Where the runs are. `server` says who can write to a run: its owner only, or (`open`) anyone."""
+
+    tracking_uri: str = ""
+    server: ServerClass = ServerClass.OPEN
+    time_limit_s: float = Field(default=5.0, gt=0, le=60)
+    username: str = ""
+    password: SecretStr = SecretStr("")
+    token: SecretStr = SecretStr("")
+    workspace: str = ""
+    proxy: SecretStr = SecretStr("")
+    ca_file: str = ""
+
+
+class KeeperSettings(_Part):
+    """Where the privileged helper listens."""
+
+    socket: Path = Path("/run/evalstopd/keeper.sock")
+    time_limit_s: float = Field(default=90.0, gt=0)
+
+
+class StoreSettings(_Part):
+    """Where decisions are kept: SQLite on a local disk, or PostgreSQL."""
+
+    url: str = "sqlite:////var/lib/evalstopd/evalstopd.db"
+
+
+class RuleSettings(_Part):
+    """Who is watched, how far the daemon may go, and by which rule."""
+
+    rung: Annotated[Rung, BeforeValidator(_rung)] = Rung.OBSERVE
+    rule: str = "k-declines:k=2"
+    metric: str = ""
+    mode: Mode = Mode.MAX
+    partitions: tuple[str, ...] = ()
+    exempt_accounts: tuple[str, ...] = ()
+    candidates: int = Field(default=3, ge=1, le=20)
+    stale_s: float = Field(default=900.0, gt=0)
+
+
+class EnforceSettings(_Part):
+    """What the enforce rung needs: a written reason, and the notice that an owner gets, in seconds."""
+
+    override: str = ""
+    notice_s: float = Field(default=1800.0, ge=0)
+
+
+class TrustSettings(_Part):
+    """The admin's written acceptance that points on an open MLflow server may cost a job."""
+
+    open_mlflow: str = ""
+
+
+class DaemonSettings(_Part):
+    """The loop's period in seconds, its kill switch and its log."""
+
+    tick_s: float = Field(default=30.0, ge=0.2, le=3600)
+    kill_switch: Path = Path("/etc/evalstopd/STOP")
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+
+class Settings(BaseSettings):
+    """All settings, in effect: variables win over the file, the file over the defaults."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
+    )
+
+    slurm: SlurmSettings = SlurmSettings()
+    mlflow: MlflowSettings = MlflowSettings()
+    keeper: KeeperSettings = KeeperSettings()
+    store: StoreSettings = StoreSettings()
+    rules: RuleSettings = RuleSettings()
+    enforce: EnforceSettings = EnforceSettings()
+    trust: TrustSettings = TrustSettings()
+    daemon: DaemonSettings = DaemonSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let variables win over the file's values, which come in as keyword arguments."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return env_settings, init_settings
+
+    @property
+    def digest(self) -> str:
+        """Return a short digest of the settings in effect, without secrets."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def load_settings(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. Raises Misconfigured with one line that names what is wrong and what was meant."""
+    environment = os.environ if environment is None else environment
+    chosen = path or Path(environment.get(CONFIG_VARIABLE, DEFAULT_PATH))
+    named = path is not None or CONFIG_VARIABLE in environment
+    values = _read(chosen, named=named)
+    _refuse_unknown_variables(environment)
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise Misconfigured(f"{chosen if values else 'settings'}: {_first_fault(error)}") from None
+    _check(settings)
+    return settings
+
+
+def make_rules(settings: Settings) -> Rules:
+    """Return the site's rules as the core wants them."""
+    return Rules(
+        rung=settings.rules.rung,
+        rule=settings.rules.rule,
+        metric=settings.rules.metric,
+        mode=settings.rules.mode,
+        partitions=settings.rules.partitions,
+        exempt_accounts=settings.rules.exempt_accounts,
+        server=settings.mlflow.server,
+        open_server_accepted=settings.trust.open_mlflow,
+        notice_s=settings.enforce.notice_s,
+        tick_s=settings.daemon.tick_s,
+        stale_s=settings.rules.stale_s,
+        candidates=settings.rules.candidates,
+    )
+
+
+def _read(path: Path, *, named: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise Misconfigured(f"{path}: no such file") from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Misconfigured(f"{path}: {error}") from None
+
+
+def _check(settings: Settings) -> None:
+    try:
+        detector(settings.rules.rule, settings.rules.mode)
+    except ValueError as error:
+        raise Misconfigured(f"rules.rule: {error}") from None
+    if settings.rules.rung is Rung.ENFORCE and not settings.enforce.override.strip():
+        raise Misconfigured(
+            'rules.rung = "enforce" needs a passed scorecard, or the reason to go without: enforce.override = "reason"'
+        )
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    where = [str(part) for part in fault["loc"]]
+    name = ".".join(where)
+    if fault["type"] == "extra_forbidden":
+        return f"unknown key {name}{_nearest(name)}"
+    return f"{name}: {fault['msg']}"
+
+
+def _nearest(name: str) -> str:
+    close = difflib.get_close_matches(name, list(known_keys()), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def known_keys() -> Iterator[str]:
+    """Yield every key as `part.key`, and the parts themselves."""
+    for part, info in Settings.model_fields.items():
+        yield part
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from (f"{part}.{key}" for key in info.annotation.model_fields)
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    known = {f"{PREFIX}{key.replace('.', '__')}".upper() for key in known_keys()} | {CONFIG_VARIABLE}
+    for name in sorted(environment):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            close = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.5)
+            raise Misconfigured(f"unknown variable {name}{f'; did you mean {close[0]}?' if close else ''}")

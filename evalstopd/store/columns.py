@@ -1,0 +1,127 @@
+"""How values become columns: one rule for text, one for numbers, one for small records, the same on every database."""
+
+import json
+import re
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import Dialect, Text
+from sqlalchemy import Enum as EnumType
+from sqlalchemy.types import TypeDecorator
+
+_UNSAFE = re.compile("[\\\\\x00\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+
+
+def escape(text: str) -> str:
+    r"""Return any str as one that every database takes, without loss.
+
+    UTF-8 has no lone surrogates (undecodable bytes of users' names) and PostgreSQL no NUL: these become
+    `\uXXXX`, and the backslash is doubled. No two texts share an escaped form, so keys stay exact.
+    """
+    return _UNSAFE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
+
+
+def unescape(text: str) -> str:
+    """Return the text that `escape` was given."""
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: "\\" if found[1] is None else chr(int(found[1], base=16)), text)
+
+
+class AnyText(TypeDecorator[str]):
+    """Text of any origin, stored by the rule of `escape`."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Escape."""
+        return None if value is None else escape(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Unescape."""
+        return None if value is None else unescape(value)
+
+
+class ExactFloat(TypeDecorator[float]):
+    """A float as Python spells it: SQLite would turn NaN into NULL, and a unique constraint needs equal NaNs."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> str | None:
+        """Spell out."""
+        return None if value is None else repr(float(value))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> float | None:
+        """Read back."""
+        return None if value is None else float(value)
+
+
+class Words(TypeDecorator[tuple[str, ...]]):
+    """A tuple of texts as a JSON list."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> str | None:
+        """Write JSON."""
+        return None if value is None else _dumped(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...] | None:
+        """Read JSON."""
+        return None if value is None else _loaded(json.loads(value))
+
+
+class Record(TypeDecorator[Any]):
+    """A flat frozen dataclass as a JSON object; floats keep each bit, NaN and infinities too."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Write JSON."""
+        return None if value is None else _dumped({each.name: getattr(value, each.name) for each in fields(value)})
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Read JSON."""
+        return None if value is None else self.kind(**_loaded(json.loads(value)))
+
+
+def words(kind: type[Enum]) -> EnumType:
+    """Return the column type of an enumeration: its members' names in lower case."""
+    return EnumType(kind, native_enum=False, length=16, values_callable=lambda of: [each.name.lower() for each in of])
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(_escaped(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return escape(value)
+        case tuple():
+            return [_escaped(each) for each in value]
+        case dict():
+            return {name: _escaped(each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def _loaded(value: Any) -> Any:
+    match value:
+        case str():
+            return unescape(value)
+        case list():
+            return tuple(_loaded(each) for each in value)
+        case dict():
+            return {name: _loaded(each) for name, each in value.items()}
+        case _:
+            return value

@@ -1,0 +1,170 @@
+"""The store in plain dictionaries: the semantics of the SQL store, for the simulator and for tests."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.watch import Pin, PinState, Remark, Watch
+from evalstopd.ports import Book, Changes
+from evalstopd.store import order
+
+
+class MemoryStore:
+    """Implements Store and Archive. Threads may share it; nothing outlives the process.
+
+    `record` raises Rejected, and writes nothing, where the SQL store does.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._watches: dict[JobKey, Watch] = {}
+        self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
+        self._points: dict[JobKey, dict[tuple[int, int, int, str, str], Point]] = defaultdict(dict)
+        self._pins: dict[JobKey, dict[int, Pin]] = defaultdict(dict)
+        self._intents: dict[str, Intent] = {}
+        self._intents_of: dict[JobKey, set[str]] = defaultdict(set)
+        self._open: dict[str, set[str]] = defaultdict(set)
+        self._closed: dict[str, set[str]] = defaultdict(set)
+        self._events: dict[str, dict[int, IntentEvent]] = defaultdict(dict)
+        self._would_be: dict[JobKey, dict[Life, WouldBeStop]] = defaultdict(dict)
+        self._holders: dict[str, JobKey] = {}
+        self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
+        self._remarked = 0
+
+    def record(self, changes: Changes) -> None:
+        """Write all changes, or none."""
+        with self._lock:
+            self._check(changes)
+            self._write_watches(changes.watches)
+            for key, point in changes.points:
+                self._points[key].setdefault(order.point_identity(point), point)
+            for pin in changes.pins:
+                self._pins[pin.key][pin.step] = pin
+            for intent in changes.intents:
+                self._write_intent(intent)
+            self._append(changes)
+
+    def book(self, cluster: str) -> Book:
+        """Return what is open on a cluster."""
+        with self._lock:
+            live = self._live.get(cluster, {})
+            pins = (pin for key in live for pin in self._pins.get(key, {}).values() if pin.state != PinState.DROPPED)
+            return Book(
+                watches=order.in_key_order(live.values()),
+                pins=order.in_step_order(pins),
+                intents=order.oldest_intents(self._to_tend(cluster)),
+                triggered=self._triggered(live),
+                booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
+                said=self._said(live),
+            )
+
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
+        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+        with self._lock:
+            return {run_id: self._holders[run_id] for run_id in run_ids if run_id in self._holders}
+
+    def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
+        """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
+        with self._lock:
+            return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
+
+    def find(self, job_id: str) -> tuple[Watch, ...]:
+        """Return the watched jobs that have had this id; the one first seen last comes first."""
+        with self._lock:
+            return order.newest_watches(watch for key, watch in self._watches.items() if key.job_id == job_id)
+
+    def recent(self, limit: int) -> tuple[Watch, ...]:
+        """Return the watched jobs that were first seen last, the latest first."""
+        with self._lock:
+            return order.newest_watches(self._watches.values())[:limit]
+
+    def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
+        """Return the intents of these jobs, the latest first."""
+        with self._lock:
+            ids = {each for key in keys for each in self._intents_of.get(key, ())}
+            return order.newest_intents(self._intents[each] for each in ids)
+
+    def events_of(self, intent_ids: Sequence[str]) -> tuple[IntentEvent, ...]:
+        """Return the events of these intents, intent by intent as asked for, each intent's in order."""
+        with self._lock:
+            found = [each for intent_id in set(intent_ids) for each in self._events.get(intent_id, {}).values()]
+            return order.in_event_order(found, intent_ids)
+
+    def pins_of(self, keys: Sequence[JobKey]) -> tuple[Pin, ...]:
+        """Return the pins of these jobs; the one wanted last comes first."""
+        with self._lock:
+            return order.newest_pins(pin for key in set(keys) for pin in self._pins.get(key, {}).values())
+
+    def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops of these jobs, the latest first."""
+        with self._lock:
+            return order.newest_would_be(stop for key in set(keys) for stop in self._would_be.get(key, {}).values())
+
+    def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
+        """Return what was remarked on these subjects, the latest first."""
+        with self._lock:
+            found = [each for subject in set(subjects) for each in self._remarks.get(subject, ())]
+            return order.newest_remarks(remark for _, remark in sorted(found, key=lambda each: each[0]))
+
+    def _check(self, changes: Changes) -> None:
+        """Refuse all before anything is written."""
+        states: dict[str, State] = {}
+        for intent in changes.intents:
+            stored = self._intents.get(intent.id)
+            order.check_move(intent, states.get(intent.id, stored.state if stored else None))
+            states[intent.id] = intent.state
+        fresh: dict[tuple[str, int], IntentEvent] = {}
+        for event in changes.events:
+            name = (event.intent_id, event.seq)
+            order.check_intent_known(event, known=event.intent_id in self._intents or event.intent_id in states)
+            order.is_new(event, fresh.get(name, self._events.get(event.intent_id, {}).get(event.seq)))
+            fresh[name] = event
+
+    def _write_watches(self, watches: Sequence[Watch]) -> None:
+        for watch in watches:
+            self._watches[watch.key] = watch
+            if watch.ending is None:
+                self._live[watch.key.cluster][watch.key] = watch
+            else:
+                self._live[watch.key.cluster].pop(watch.key, None)
+
+    def _write_intent(self, intent: Intent) -> None:
+        stored = self._intents.get(intent.id, intent)
+        self._intents[intent.id] = replace(intent, evidence=stored.evidence, created_s=stored.created_s)
+        self._intents_of[intent.key].add(intent.id)
+        self._open[intent.key.cluster].discard(intent.id)
+        (self._closed if intent.closed else self._open)[intent.key.cluster].add(intent.id)
+
+    def _append(self, changes: Changes) -> None:
+        for event in changes.events:
+            self._events[event.intent_id][event.seq] = event
+        for stop in changes.would_be:
+            self._would_be[stop.key].setdefault(stop.life, stop)
+        for binding in changes.bindings:
+            self._holders[binding.run_id] = binding.key
+        for remark in changes.remarks:
+            self._remarked += 1
+            self._remarks[remark.subject].append((self._remarked, remark))
+
+    def _to_tend(self, cluster: str) -> list[Intent]:
+        closed = (self._intents[each] for each in self._closed.get(cluster, ()))
+        late = heapq.nlargest(order.RECENT_CLOSED, closed, key=lambda each: (each.changed_s, each.id))
+        unnoted = [each for each in late if each.state is State.CONFIRMED and not each.handed_to]
+        return unnoted + [self._intents[each] for each in self._open.get(cluster, ())]
+
+    def _triggered(self, live: Mapping[JobKey, Watch]) -> dict[JobKey, int]:
+        steps: dict[JobKey, int] = {}
+        for key, watch in live.items():
+            own = [self._intents[each] for each in self._intents_of.get(key, ())]
+            found = [each.evidence.trigger_step for each in own if each.life == watch.life]
+            if found:
+                steps[key] = max(found)
+        return steps
+
+    def _said(self, live: Mapping[JobKey, Watch]) -> frozenset[tuple[str, str]]:
+        subjects = (order.SITE, *(key.text for key in live))
+        return frozenset((subject, each.code) for subject in subjects for _, each in self._remarks.get(subject, ()))

@@ -1,0 +1,26 @@
+"""On which file system a folder lies: SQLite's write-ahead log must not be on one that is shared over a network."""
+
+import re
+
+_NETWORK = re.compile("nfs4?|lustre|gpfs|cifs|smb3|smbfs|beegfs|ceph|9p|afs|orangefs|pvfs2|ocfs2|gfs2|fuse(\\..*)?")
+
+
+def network_file_system(mountinfo: str, folder: str) -> str | None:
+    """Return the type of the network file system that an absolute, resolved folder lies on, else None.
+
+    `mountinfo` is the text of /proc/self/mountinfo (proc(5)). The longest mount point that holds the folder
+    counts, the later one where two are the same. Any FUSE file system counts as a network's.
+    """
+    kind, longest = "", -1
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        if len(before.split()) < 5 or not after:
+            continue
+        point = _unescaped(before.split()[4]).rstrip("/")
+        if len(point) >= longest and (folder == point or folder.startswith(f"{point}/")):
+            kind, longest = after.split()[0], len(point)
+    return kind if _NETWORK.fullmatch(kind) else None
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)

@@ -1,0 +1,94 @@
+"""What every store agrees on: the order of answers, and when an intent or an event may be written."""
+
+from collections.abc import Iterable, Sequence
+
+from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import JobKey, Point
+from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.errors import Rejected
+
+RECENT_CLOSED = 50
+SITE = "site"
+
+
+def in_key_order(watches: Iterable[Watch]) -> tuple[Watch, ...]:
+    """Return watches by their keys."""
+    return tuple(sorted(watches, key=lambda each: _key(each.key)))
+
+
+def newest_watches(watches: Iterable[Watch]) -> tuple[Watch, ...]:
+    """Return watches by when their jobs were first seen, the latest first."""
+    return tuple(sorted(watches, key=lambda each: (each.first_s, _key(each.key)), reverse=True))
+
+
+def in_step_order(pins: Iterable[Pin]) -> tuple[Pin, ...]:
+    """Return pins by job and step."""
+    return tuple(sorted(pins, key=lambda each: (_key(each.key), each.step)))
+
+
+def newest_pins(pins: Iterable[Pin]) -> tuple[Pin, ...]:
+    """Return pins by when they were wanted, the latest first."""
+    return tuple(sorted(pins, key=lambda each: (each.wanted_s, each.step, _key(each.key)), reverse=True))
+
+
+def oldest_intents(intents: Iterable[Intent]) -> tuple[Intent, ...]:
+    """Return intents by their creation."""
+    return tuple(sorted(intents, key=lambda each: (each.created_s, each.id)))
+
+
+def newest_intents(intents: Iterable[Intent]) -> tuple[Intent, ...]:
+    """Return intents by their creation, the latest first."""
+    return oldest_intents(intents)[::-1]
+
+
+def newest_would_be(stops: Iterable[WouldBeStop]) -> tuple[WouldBeStop, ...]:
+    """Return would-be stops, the latest first."""
+    return tuple(sorted(stops, key=lambda each: (each.at_s, _key(each.key), each.life), reverse=True))
+
+
+def newest_remarks(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+    """Return remarks, given in the order they were written, the latest first."""
+    return tuple(sorted(remarks, key=lambda each: each.at_s)[::-1])
+
+
+def in_event_order(events: Iterable[IntentEvent], intent_ids: Sequence[str]) -> tuple[IntentEvent, ...]:
+    """Return events intent by intent, as these were asked for, each intent's by their number."""
+    place = {intent_id: number for number, intent_id in enumerate(dict.fromkeys(intent_ids))}
+    return tuple(sorted(events, key=lambda each: (place[each.intent_id], each.seq)))
+
+
+def in_point_order(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return points by life, step and the client's time."""
+    return tuple(sorted(points, key=point_identity))
+
+
+def point_identity(point: Point) -> tuple[int, int, int, str, str]:
+    """Return what makes a point of a job another one; two NaNs are the same value."""
+    return (point.life, point.step, point.timestamp_ms, point.run_id, repr(float(point.value)))
+
+
+def check_move(intent: Intent, stored: State | None) -> None:
+    """Raise Rejected where the store has an intent in a state that cannot lead to the new one.
+
+    That is a lost race: another daemon moved it meanwhile. Only this writing is refused; the next pass reads
+    the book again and goes on from what is so.
+    """
+    if stored not in (None, intent.state) and intent.state not in TRANSITIONS[State(stored)]:
+        raise Rejected(f"another daemon changed intent {intent.id!a} to {stored}; it cannot become {intent.state}")
+
+
+def is_new(event: IntentEvent, stored: IntentEvent | None) -> bool:
+    """Tell whether an event is to be appended. Raises Rejected for another event under the same number."""
+    if stored not in (None, event):
+        raise Rejected(f"another daemon wrote event {event.seq} of intent {event.intent_id!a}")
+    return stored is None
+
+
+def check_intent_known(event: IntentEvent, *, known: bool) -> None:
+    """Raise Rejected for an event of an intent that the store does not have."""
+    if not known:
+        raise Rejected(f"there is no intent {event.intent_id!a} that event {event.seq} could belong to")
+
+
+def _key(key: JobKey) -> tuple[str, str, int, int]:
+    return (key.cluster, key.job_id, key.uid, key.submitted_s)

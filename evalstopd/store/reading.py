@@ -1,0 +1,185 @@
+"""The questions that the SQL store answers, each within the caller's transaction; `jobs` are job keys' texts."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import ColumnElement, Connection, Executable, and_, func, select
+
+from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import JobKey, Point
+from evalstopd.core.watch import Pin, PinState, Remark, Watch
+from evalstopd.ports import Book
+from evalstopd.store import order, rows
+from evalstopd.store.chunks import chunks
+from evalstopd.store.tables import (
+    BindingRow,
+    EventRow,
+    IntentRow,
+    JobRow,
+    LifeRow,
+    PinRow,
+    PointRow,
+    RemarkRow,
+    WatchRow,
+    WouldBeRow,
+)
+
+_NEWEST = (
+    WatchRow.first_s.desc(),
+    JobRow.cluster.desc(),
+    JobRow.job_id.desc(),
+    JobRow.uid.desc(),
+    JobRow.submitted_s.desc(),
+)
+
+
+def book(source: Connection, cluster: str) -> Book:
+    """Return what is open on a cluster."""
+    live = and_(JobRow.cluster == cluster, WatchRow.over.is_(False))
+    return Book(
+        watches=order.in_key_order(_watches(source, live)),
+        pins=order.in_step_order(_live_pins(source, live)),
+        intents=order.oldest_intents(_to_tend(source, cluster)),
+        triggered=_triggered(source, live),
+        booked=_booked(source, live),
+        said=_said(source, live),
+    )
+
+
+def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, JobKey]:
+    """Return who holds each of these runs, on every cluster and ended jobs too: nobody else may take it over."""
+    found: dict[str, JobKey] = {}
+    for part in chunks(run_ids):
+        last = select(func.max(BindingRow.id)).where(BindingRow.run_id.in_(part)).group_by(BindingRow.run_id)
+        query = select(*rows.KEY, BindingRow.run_id).join(BindingRow, BindingRow.job == JobRow.job)
+        found |= {row[4]: JobKey(*row[:4]) for row in source.execute(query.where(BindingRow.id.in_(last)))}
+    return found
+
+
+def points(source: Connection, jobs: Sequence[str]) -> Mapping[str, list[Point]]:
+    """Return the points of jobs, by the job."""
+    found: dict[str, list[Point]] = defaultdict(list)
+    for part in chunks(jobs):
+        for job, *fields in source.execute(points_query(part)):
+            found[job].append(Point(*fields))
+    return found
+
+
+def points_query(jobs: Sequence[str]) -> Executable:
+    """Return the one statement that reads points, for a look at its plan too."""
+    return select(*rows.POINT_COLUMNS).where(PointRow.job.in_(jobs))
+
+
+def watches_of_id(source: Connection, job_id: str) -> list[Watch]:
+    """Return the watches of all jobs that have had an id."""
+    return _watches(source, JobRow.job_id == job_id)
+
+
+def newest_watches(source: Connection, limit: int) -> list[Watch]:
+    """Return the watches of the jobs first seen last."""
+    return _watches(source, limit=limit)
+
+
+def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:
+    """Return all intents of jobs."""
+    return [each for part in chunks(jobs) for each in _intents(source, IntentRow.job.in_(part))]
+
+
+def events(source: Connection, intent_ids: Sequence[str]) -> list[IntentEvent]:
+    """Return all events of intents."""
+    asked = [_EVENTS.where(EventRow.intent_id.in_(part)) for part in chunks(intent_ids)]
+    return [IntentEvent(*row) for each in asked for row in source.execute(each)]
+
+
+def pins(source: Connection, jobs: Sequence[str]) -> list[Pin]:
+    """Return all pins of jobs."""
+    return [each for part in chunks(jobs) for each in _pins(source, PinRow.job.in_(part))]
+
+
+def would_be(source: Connection, jobs: Sequence[str]) -> list[WouldBeStop]:
+    """Return all would-be stops of jobs."""
+    asked = [_WOULD_BE.where(WouldBeRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.would_be_of(row) for each in asked for row in source.execute(each)]
+
+
+def remarks(source: Connection, subjects: Sequence[str]) -> list[Remark]:
+    """Return the remarks on subjects, in the order they were written."""
+    asked = [_REMARKS.where(RemarkRow.subject.in_(part)) for part in chunks(subjects)]
+    found = [tuple(row) for each in asked for row in source.execute(each)]
+    return [Remark(*row[1:]) for row in sorted(found)]
+
+
+_WATCHES = (
+    select(*rows.WATCH_COLUMNS)
+    .select_from(WatchRow)
+    .join(JobRow, JobRow.job == WatchRow.job)
+    .join(
+        LifeRow,
+        and_(
+            LifeRow.job == WatchRow.job,
+            LifeRow.restarts == WatchRow.restarts,
+            LifeRow.submitted_s == WatchRow.submitted_s,
+        ),
+    )
+)
+_PINS = select(*rows.PIN_COLUMNS).select_from(PinRow).join(JobRow, JobRow.job == PinRow.job)
+_INTENTS = select(*rows.INTENT_COLUMNS).select_from(IntentRow).join(JobRow, JobRow.job == IntentRow.job)
+_EVENTS = select(*rows.EVENT_COLUMNS)
+_WOULD_BE = select(*rows.WOULD_BE_COLUMNS).select_from(WouldBeRow).join(JobRow, JobRow.job == WouldBeRow.job)
+_REMARKS = select(RemarkRow.id, *rows.REMARK_COLUMNS)
+
+
+def _watches(source: Connection, *where: ColumnElement[bool], limit: int | None = None) -> list[Watch]:
+    query = _WATCHES.where(*where).order_by(*_NEWEST).limit(limit)
+    return [rows.watch_of(row) for row in source.execute(query)]
+
+
+def _pins(source: Connection, where: ColumnElement[bool]) -> list[Pin]:
+    return [rows.pin_of(row) for row in source.execute(_PINS.where(where))]
+
+
+def _live_pins(source: Connection, live: ColumnElement[bool]) -> list[Pin]:
+    query = _PINS.join(WatchRow, WatchRow.job == JobRow.job).where(live, PinRow.state != PinState.DROPPED)
+    return [rows.pin_of(row) for row in source.execute(query)]
+
+
+def _intents(source: Connection, where: ColumnElement[bool]) -> list[Intent]:
+    return [rows.intent_of(row) for row in source.execute(_INTENTS.where(where))]
+
+
+def _to_tend(source: Connection, cluster: str) -> list[Intent]:
+    """Return the open intents, and those confirmed lately of which it is not noted who got their GPUs."""
+    here = select(IntentRow.id).join(JobRow, JobRow.job == IntentRow.job).where(JobRow.cluster == cluster)
+    newest = (IntentRow.changed_s.desc(), IntentRow.id.desc())
+    late = here.where(IntentRow.state.in_(CLOSED)).order_by(*newest).limit(order.RECENT_CLOSED)
+    unnoted = (IntentRow.state == State.CONFIRMED, IntentRow.handed_to == ())
+    confirmed = _intents(source, and_(IntentRow.id.in_(late), *unnoted))
+    return confirmed + _intents(source, and_(JobRow.cluster == cluster, IntentRow.state.not_in(CLOSED)))
+
+
+def _triggered(source: Connection, live: ColumnElement[bool]) -> dict[JobKey, int]:
+    same_life = and_(IntentRow.restarts == WatchRow.restarts, IntentRow.submitted_s == WatchRow.submitted_s)
+    query = (
+        select(*rows.KEY, func.max(IntentRow.trigger_step))
+        .join(WatchRow, WatchRow.job == JobRow.job)
+        .join(IntentRow, and_(IntentRow.job == WatchRow.job, same_life))
+        .group_by(*rows.KEY)
+    )
+    return {JobKey(*row[:4]): row[4] for row in source.execute(query.where(live))}
+
+
+def _booked(source: Connection, live: ColumnElement[bool]) -> frozenset[JobKey]:
+    same_life = and_(WouldBeRow.restarts == WatchRow.restarts, WouldBeRow.submitted_s == WatchRow.submitted_s)
+    query = (
+        select(*rows.KEY)
+        .join(WatchRow, WatchRow.job == JobRow.job)
+        .join(WouldBeRow, and_(WouldBeRow.job == WatchRow.job, same_life))
+    )
+    return frozenset(JobKey(*row) for row in source.execute(query.where(live)))
+
+
+def _said(source: Connection, live: ColumnElement[bool]) -> frozenset[tuple[str, str]]:
+    jobs = select(JobRow.job).join(WatchRow, WatchRow.job == JobRow.job).where(live)
+    on_jobs = select(RemarkRow.subject, RemarkRow.code).where(RemarkRow.subject.in_(jobs))
+    on_site = select(RemarkRow.subject, RemarkRow.code).where(RemarkRow.subject == order.SITE)
+    return frozenset((row[0], row[1]) for row in source.execute(on_jobs.union(on_site)))

@@ -1,0 +1,130 @@
+"""Between the dataclasses of the core and the rows of the tables: fields and columns bear the same names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.ports import Binding
+from evalstopd.store.tables import (
+    Base,
+    BindingRow,
+    EventRow,
+    IntentRow,
+    JobRow,
+    LifeRow,
+    PinRow,
+    PointRow,
+    RemarkRow,
+    WatchRow,
+    WouldBeRow,
+)
+
+Values = Mapping[str, Any]
+
+
+def job_values(key: JobKey) -> Values:
+    """Return the row of a job."""
+    return _shared(key, JobRow) | _owner(key)
+
+
+def life_values(watch: Watch) -> Values:
+    """Return the row of a watch's present life."""
+    return _shared(watch, LifeRow) | _owner(watch.key) | _life(watch.life)
+
+
+def watch_values(watch: Watch) -> Values:
+    """Return the row of a watch; what belongs to the life is in the row of the life."""
+    over = {"over": watch.ending is not None}
+    return _shared(watch, WatchRow) | _shared(watch.terms, WatchRow) | _owner(watch.key) | _life(watch.life) | over
+
+
+def point_values(key: JobKey, point: Point) -> Values:
+    """Return the row of a point."""
+    return _shared(point, PointRow) | _owner(key)
+
+
+def pin_values(pin: Pin) -> Values:
+    """Return the row of a pin."""
+    return _shared(pin, PinRow) | _owner(pin.key)
+
+
+def intent_values(intent: Intent) -> Values:
+    """Return the row of an intent."""
+    trigger = {"trigger_step": intent.evidence.trigger_step}
+    return _shared(intent, IntentRow) | _owner(intent.key) | _life(intent.life) | trigger
+
+
+def event_values(event: IntentEvent) -> Values:
+    """Return the row of an event."""
+    return _shared(event, EventRow)
+
+
+def would_be_values(stop: WouldBeStop) -> Values:
+    """Return the row of a would-be stop."""
+    return _shared(stop, WouldBeRow) | _owner(stop.key) | _life(stop.life)
+
+
+def binding_values(binding: Binding) -> Values:
+    """Return the row of a binding."""
+    return _shared(binding, BindingRow) | _owner(binding.key)
+
+
+def remark_values(remark: Remark) -> Values:
+    """Return the row of a remark."""
+    return _shared(remark, RemarkRow)
+
+
+# What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
+KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
+_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode)
+
+
+def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
+    names = [each.name for each in fields(kind) if each.name not in ("key", "life", "terms")]
+    return tuple(next(getattr(table, name) for table in tables if hasattr(table, name)) for name in names)
+
+
+POINT_COLUMNS = (PointRow.job, *(getattr(PointRow, each.name) for each in fields(Point)))
+WATCH_COLUMNS = (*KEY, WatchRow.restarts, WatchRow.submitted_s, *_TERMS, *_columns(Watch, WatchRow, LifeRow))
+PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
+INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Intent, IntentRow))
+EVENT_COLUMNS = _columns(IntentEvent, EventRow)
+WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
+REMARK_COLUMNS = _columns(Remark, RemarkRow)
+
+
+def watch_of(row: Sequence[Any]) -> Watch:
+    """Return the watch of a row of WATCH_COLUMNS."""
+    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[10], Terms(*row[6:10]), *row[11:])
+
+
+def pin_of(row: Sequence[Any]) -> Pin:
+    """Return the pin of a row of PIN_COLUMNS."""
+    return Pin(JobKey(*row[:4]), *row[4:])
+
+
+def intent_of(row: Sequence[Any]) -> Intent:
+    """Return the intent of a row of INTENT_COLUMNS."""
+    return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def would_be_of(row: Sequence[Any]) -> WouldBeStop:
+    """Return the would-be stop of a row of WOULD_BE_COLUMNS."""
+    return WouldBeStop(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def _shared(record: Any, table: type[Base]) -> dict[str, Any]:
+    """Return what a record has under the names of a table's columns."""
+    columns = table.__table__.columns.keys()
+    return {name: getattr(record, name) for name in columns if hasattr(record, name)}
+
+
+def _owner(key: JobKey) -> dict[str, Any]:
+    return {"job": key.text}
+
+
+def _life(life: Life) -> dict[str, Any]:
+    return {"restarts": life.restarts, "submitted_s": life.submitted_s}

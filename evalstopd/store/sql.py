@@ -1,0 +1,100 @@
+"""The store on SQLite or PostgreSQL: the Store and Archive of the ports, each call one transaction."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+
+from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.model import JobKey, Point
+from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.ports import Book, Changes
+from evalstopd.store import order, reading
+from evalstopd.store.engine import connect, parse
+from evalstopd.store.failures import translated
+from evalstopd.store.version import require_version
+from evalstopd.store.writing import write
+
+
+class SqlStore:
+    """Implements Store and Archive. Threads may share it: connections are made inside the calling thread.
+
+    Every call raises Unavailable where the database does not answer or is locked for too long, Fatal where
+    its schema is of another version. `record` raises Rejected, and writes nothing, for a lost race (an intent
+    that another daemon has moved on) and for what no database can hold (a number beyond 64 bits).
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = parse(url)
+        self._engines = connect(self._url)
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        self._engines.dispose()
+
+    def record(self, changes: Changes) -> None:
+        """Write all changes in one transaction, or none.
+
+        An intent's state is compared and set: only the same state or one that leads to the new one may be
+        replaced. The evidence of a stored intent never changes. Writing the same again does no harm.
+        """
+        with translated(self._url), self._engines.write.begin() as connection:
+            require_version(connection, self._url)
+            write(connection, changes)
+
+    def book(self, cluster: str) -> Book:
+        """Return what is open on a cluster, from one state of the store."""
+        with self._reading() as source:
+            return reading.book(source, cluster)
+
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
+        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+        with self._reading() as source:
+            return reading.holders(source, run_ids)
+
+    def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
+        """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
+        with self._reading() as source:
+            found = reading.points(source, [key.text for key in keys])
+        return {key: order.in_point_order(found.get(key.text, ())) for key in keys}
+
+    def find(self, job_id: str) -> tuple[Watch, ...]:
+        """Return the watched jobs that have had this id; the one first seen last comes first."""
+        with self._reading() as source:
+            return order.newest_watches(reading.watches_of_id(source, job_id))
+
+    def recent(self, limit: int) -> tuple[Watch, ...]:
+        """Return the watched jobs that were first seen last, the latest first."""
+        with self._reading() as source:
+            return order.newest_watches(reading.newest_watches(source, limit))
+
+    def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
+        """Return the intents of these jobs, the latest first."""
+        with self._reading() as source:
+            return order.newest_intents(reading.intents(source, [key.text for key in keys]))
+
+    def events_of(self, intent_ids: Sequence[str]) -> tuple[IntentEvent, ...]:
+        """Return the events of these intents, intent by intent as asked for, each intent's in order."""
+        with self._reading() as source:
+            return order.in_event_order(reading.events(source, intent_ids), intent_ids)
+
+    def pins_of(self, keys: Sequence[JobKey]) -> tuple[Pin, ...]:
+        """Return the pins of these jobs; the one wanted last comes first."""
+        with self._reading() as source:
+            return order.newest_pins(reading.pins(source, [key.text for key in keys]))
+
+    def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops of these jobs, the latest first."""
+        with self._reading() as source:
+            return order.newest_would_be(reading.would_be(source, [key.text for key in keys]))
+
+    def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
+        """Return what was remarked on these subjects, the latest first."""
+        with self._reading() as source:
+            return order.newest_remarks(reading.remarks(source, subjects))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with translated(self._url), self._engines.read.begin() as connection:
+            require_version(connection, self._url)
+            yield connection

@@ -1,0 +1,234 @@
+"""The tables of the store, typed. Columns bear the names of the fields they hold; `job` is the job key's text."""
+
+from typing import Annotated, ClassVar
+
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from evalstopd.core.intent import Evidence, State
+from evalstopd.core.model import Ending, Mode, Rung
+from evalstopd.core.watch import PinState, Reads
+from evalstopd.core.wishes import Signal
+from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
+
+REVISION = "0001"
+VERSION_TABLE = "evalstopd_version"
+
+Score = Annotated[float, ExactFloat]
+# SQLite numbers rows by itself only in a column that is spelled INTEGER.
+Serial = Annotated[int, mapped_column(BigInteger().with_variant(Integer(), "sqlite"), primary_key=True)]
+JobText = Annotated[str, mapped_column(ForeignKey("jobs.job"))]
+JobTextKey = Annotated[str, mapped_column(ForeignKey("jobs.job"), primary_key=True)]
+Key = Annotated[str, mapped_column(AnyText(), primary_key=True)]
+# Without autoincrement=False the first whole number of a key would be taken for a serial.
+KeyInt = Annotated[int, mapped_column(BigInteger(), primary_key=True, autoincrement=False)]
+
+
+class Base(DeclarativeBase):
+    """What every table shares: which column type holds which Python type."""
+
+    type_annotation_map: ClassVar = {
+        str: AnyText(),
+        int: BigInteger(),
+        float: Double(),
+        bool: Boolean(),
+        Score: ExactFloat(),
+        tuple[str, ...]: Words(),
+        Evidence: Record(Evidence),
+        Ending: Record(Ending),
+        Signal: Record(Signal),
+        Reads: Record(Reads),
+        Mode: words(Mode),
+        Rung: words(Rung),
+        State: words(State),
+        PinState: words(PinState),
+    }
+
+
+class JobRow(Base):
+    """A job for good: what its key consists of."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        UniqueConstraint("cluster", "job_id", "uid", "submitted_s", name="uq_jobs_key"),
+        Index("ix_jobs_job_id", "job_id"),
+    )
+
+    job: Mapped[Key]
+    cluster: Mapped[str]
+    job_id: Mapped[str]
+    uid: Mapped[int]
+    submitted_s: Mapped[int]
+
+
+class LifeRow(Base):
+    """One life of a watched job, and how it ended."""
+
+    __tablename__ = "lives"
+
+    job: Mapped[JobTextKey]
+    restarts: Mapped[KeyInt]
+    submitted_s: Mapped[KeyInt]
+    started_s: Mapped[float | None]
+    gpus: Mapped[int]
+    nodes: Mapped[tuple[str, ...]]
+    ending: Mapped[Ending | None]
+
+
+class WatchRow(Base):
+    """How a watched job stands in its present life; `over` once that life's ending is known."""
+
+    __tablename__ = "watches"
+    __table_args__ = (
+        ForeignKeyConstraint(["job", "restarts", "submitted_s"], ["lives.job", "lives.restarts", "lives.submitted_s"]),
+        Index("ix_watches_over", "over"),
+        Index("ix_watches_first_s", "first_s"),
+    )
+
+    job: Mapped[Key]
+    restarts: Mapped[int]
+    submitted_s: Mapped[int]
+    over: Mapped[bool]
+    first_s: Mapped[float]
+    rung: Mapped[Rung]
+    rule: Mapped[str]
+    metric: Mapped[str]
+    mode: Mapped[Mode]
+    user: Mapped[str]
+    account: Mapped[str]
+    partition: Mapped[str]
+    name: Mapped[str]
+    run_id: Mapped[str | None]
+    two_way: Mapped[bool]
+    output_dir: Mapped[str | None]
+    evals: Mapped[int]
+    declines: Mapped[int]
+    last_step: Mapped[int | None]
+    last_score: Mapped[Score | None]
+    last_life: Mapped[int]
+    best_step: Mapped[int | None]
+    best_score: Mapped[Score | None]
+    best_life: Mapped[int]
+    reads: Mapped[Reads]
+    vanished_s: Mapped[float | None]
+
+
+class PointRow(Base):
+    """One metric value as the tracker gave it; the key is all that makes a value another one.
+
+    Its migration makes SQLite order the table by its key, so that a job's points are read in one sweep.
+    """
+
+    __tablename__ = "points"
+
+    job: Mapped[JobTextKey]
+    life: Mapped[KeyInt]
+    run_id: Mapped[Key]
+    step: Mapped[KeyInt]
+    timestamp_ms: Mapped[KeyInt]
+    value: Mapped[Score] = mapped_column(primary_key=True)
+    arrived_s: Mapped[float]
+    stderr: Mapped[Score | None]
+
+
+class BindingRow(Base):
+    """Which run was proven to be which job's, from when on."""
+
+    __tablename__ = "bindings"
+    __table_args__ = (Index("ix_bindings_run_id", "run_id", "id"),)
+
+    id: Mapped[Serial]
+    job: Mapped[JobText]
+    run_id: Mapped[str]
+    proof: Mapped[str]
+    two_way: Mapped[bool]
+    since_s: Mapped[float]
+
+
+class PinRow(Base):
+    """A protected checkpoint, or the wish for one."""
+
+    __tablename__ = "pins"
+
+    job: Mapped[JobTextKey]
+    step: Mapped[KeyInt]
+    score: Mapped[Score]
+    state: Mapped[PinState]
+    wanted_s: Mapped[float]
+    restarts: Mapped[int]
+    path: Mapped[str]
+    files: Mapped[int]
+    size: Mapped[int]
+    manifest: Mapped[str]
+    why: Mapped[str]
+
+
+class IntentRow(Base):
+    """A decided stop and where it stands."""
+
+    __tablename__ = "intents"
+    __table_args__ = (
+        Index("ix_intents_job", "job"),
+        Index("ix_intents_state", "state"),
+        Index("ix_intents_changed_s", "changed_s"),
+    )
+
+    id: Mapped[Key]
+    job: Mapped[JobText]
+    restarts: Mapped[int]
+    submitted_s: Mapped[int]
+    trigger_step: Mapped[int]
+    rung: Mapped[Rung]
+    evidence: Mapped[Evidence]
+    created_s: Mapped[float]
+    not_before_s: Mapped[float]
+    state: Mapped[State]
+    changed_s: Mapped[float]
+    cancel_tries: Mapped[int]
+    events: Mapped[int]
+    telling: Mapped[str]
+    signal: Mapped[Signal | None]
+    note: Mapped[str]
+    kept_path: Mapped[str]
+    user: Mapped[str]
+    nodes: Mapped[tuple[str, ...]]
+    gpus: Mapped[int]
+    ending: Mapped[Ending | None]
+    handed_to: Mapped[tuple[str, ...]]
+
+
+class EventRow(Base):
+    """One line of an intent's history; triggers of the database refuse to change or remove it."""
+
+    __tablename__ = "intent_events"
+
+    intent_id: Mapped[str] = mapped_column(ForeignKey("intents.id"), primary_key=True)
+    seq: Mapped[KeyInt]
+    at_s: Mapped[float]
+    kind: Mapped[str]
+    text: Mapped[str]
+
+
+class WouldBeRow(Base):
+    """A stop that the observe rung only booked: one a life."""
+
+    __tablename__ = "would_be_stops"
+
+    job: Mapped[JobTextKey]
+    restarts: Mapped[KeyInt]
+    submitted_s: Mapped[KeyInt]
+    at_s: Mapped[float]
+    evidence: Mapped[Evidence]
+
+
+class RemarkRow(Base):
+    """One line about something that was not done."""
+
+    __tablename__ = "remarks"
+    __table_args__ = (Index("ix_remarks_subject", "subject", "code"),)
+
+    id: Mapped[Serial]
+    subject: Mapped[str]
+    code: Mapped[str]
+    text: Mapped[str]
+    at_s: Mapped[float]

@@ -1,0 +1,117 @@
+"""Settings become adapters, adapters become a loop: the one module that imports concrete adapters."""
+
+import os
+import threading
+
+from evalstopd import __version__
+from evalstopd.adapters.keeper_client import KeeperClient
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.notify.log import LogNotifier
+from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.run import ProcessRunner
+from evalstopd.adapters.system import KillSwitchFile, SystemClock
+from evalstopd.checks import Probe, probe
+from evalstopd.errors import Misconfigured, Unavailable
+from evalstopd.loop import Loop, Stance
+from evalstopd.ports import Ports
+from evalstopd.settings import Settings, make_rules
+from evalstopd.store.migrate import check, current
+from evalstopd.store.sql import SqlStore
+
+
+def make_loop(settings: Settings, stopping: threading.Event) -> Loop:
+    """Return the loop over the real cluster, tracker, keeper and store.
+
+    Raises Misconfigured or Fatal where the settings or the store do not allow a start.
+    """
+    check(settings.store.url)
+    metrics = make_metrics(settings)
+    ports = Ports(
+        clock=SystemClock(),
+        cluster=make_cluster(settings),
+        metrics=metrics,
+        runs=metrics,
+        keeper=make_keeper(settings),
+        store=make_store(settings),
+        notifier=LogNotifier(),
+        kill_switch=make_kill_switch(settings),
+        should_stop=stopping.is_set,
+    )
+    return Loop(ports, Stance(make_rules(settings), settings.digest, __version__))
+
+
+def make_cluster(settings: Settings) -> SlurmCluster:
+    """Return the scheduler's adapter."""
+    slurm = settings.slurm
+    return SlurmCluster(run=ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
+
+
+def make_plain_cluster() -> SlurmCluster:
+    """Return the scheduler's adapter without any settings, for an owner's own shell."""
+    return SlurmCluster(run=ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
+
+
+def make_metrics(settings: Settings) -> MlflowSource:
+    """Return the tracker's adapter. Raises Misconfigured without a good address."""
+    mlflow = settings.mlflow
+    if not mlflow.tracking_uri:
+        raise Misconfigured("mlflow.tracking_uri is not set")
+    server = Server(
+        uri=mlflow.tracking_uri,
+        timeout_s=mlflow.time_limit_s,
+        username=mlflow.username,
+        password=mlflow.password.get_secret_value(),
+        token=mlflow.token.get_secret_value(),
+        workspace=mlflow.workspace,
+        proxy=mlflow.proxy.get_secret_value(),
+        ca_file=mlflow.ca_file,
+    )
+    return MlflowSource(Http(server), SystemClock())
+
+
+def make_keeper(settings: Settings) -> KeeperClient:
+    """Return the client of the privileged helper."""
+    return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s)
+
+
+def make_store(settings: Settings) -> SqlStore:
+    """Return the store."""
+    return SqlStore(settings.store.url)
+
+
+def make_kill_switch(settings: Settings) -> KillSwitchFile:
+    """Return the kill switch."""
+    return KillSwitchFile(settings.daemon.kill_switch)
+
+
+def make_checked_store(settings: Settings) -> SqlStore:
+    """Return the store after a look at its version. Raises Fatal where it is another one."""
+    check(settings.store.url)
+    return make_store(settings)
+
+
+def make_checks(settings: Settings) -> tuple[Probe, ...]:
+    """Return the questions of `evalstopd check`."""
+
+    def slurm() -> str:
+        queue = make_cluster(settings).queue()
+        return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+    def store() -> str:
+        check(settings.store.url)
+        return f"schema revision {current(settings.store.url)}"
+
+    def switch() -> str:
+        if make_kill_switch(settings).engaged():
+            raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+        return "not set"
+
+    return (
+        probe("slurm", slurm),
+        probe("mlflow", lambda: make_metrics(settings).ping()),
+        probe("keeper", lambda: make_keeper(settings).ping()),
+        probe("store", store),
+        probe("kill switch", switch),
+    )

@@ -1,0 +1,134 @@
+"""A real MLflow tracking server on SQLite, as its own process group on a port of its own."""
+
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from . import processes
+from .errors import RigError, last_lines
+from .ports import free_block
+
+START_S = 90.0
+TRY_S = 2.0
+
+
+class MlflowServer:
+    """`mlflow server` of the given Python, keeping its data below `directory`; the port survives restarts.
+
+    Linux only. `start` ends a server that a crashed owner left in the same directory.
+    """
+
+    def __init__(self, python: str, directory: Path, port: int | None = None) -> None:
+        self._python = python
+        self._directory = directory.resolve()
+        # A cluster may share the directory, so the mark is the database's path.
+        self._mark = self._directory / "mlflow.db"
+        self._port = port or free_block(1)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        return self._directory / "server.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises RigError; then nothing is left over."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        processes.end(processes.all_marked(self._mark))
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._command(), env=self._environment(), cwd=self._directory, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+        try:
+            self._wait_healthy()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """End the server with its workers; a paused one too, and one left by a crashed owner."""
+        self._signal(signal.SIGCONT)
+        processes.end(processes.all_marked(self._mark))
+        self._reap()
+
+    def kill(self) -> None:
+        """Take the server away at once; `start` brings it back with its data, on the same port."""
+        for pid in processes.all_marked(self._mark):
+            processes.send(pid, signal.SIGKILL)
+        self._reap()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Let the server hang: connections open and no answer comes."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process and self._process.poll() is None:
+            os.killpg(self._process.pid, number)
+
+    def _reap(self) -> None:
+        if self._process:
+            self._process.wait(timeout=processes.END_S)
+
+    def _wait_healthy(self) -> None:
+        processes.require(self._up_or_dead, START_S, lambda: f"MLflow does not answer: {last_lines(self.log)}")
+        if not self._healthy():
+            raise RigError(f"MLflow ended at its start: {last_lines(self.log)}")
+
+    def _up_or_dead(self) -> bool:
+        return self._healthy() or self._process is None or self._process.poll() is not None
+
+    def _healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.uri}/health", timeout=TRY_S) as answer:
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _command(self) -> list[str]:
+        return [
+            self._python,
+            "-m",
+            "mlflow",
+            "server",
+            "--backend-store-uri",
+            f"sqlite:///{self._mark}",
+            "--default-artifact-root",
+            str(self._directory / "artifacts"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self._port),
+            "--workers",
+            "1",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        """Keep the caller's environment, without what would make another server of this one."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+        # Without the job runners: two processes instead of ten, a quarter of the memory.
+        return {**kept, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **processes.marked(self._mark)}

@@ -1,0 +1,1 @@
+"""The revisions, one a file; a released one never changes."""

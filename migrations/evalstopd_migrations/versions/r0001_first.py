@@ -1,0 +1,242 @@
+"""The first tables. Written out, not taken from the program: what a revision does must never change."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+_SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_REFUSAL = "intent_events is append-only"
+
+
+def upgrade() -> None:
+    """Create the tables, then the triggers that keep the history of intents append-only."""
+    _jobs()
+    _watches()
+    _points()
+    _pins()
+    _intents()
+    _intent_events()
+    _would_be_stops()
+    _bindings()
+    _remarks()
+    if op.get_context().dialect.name == "postgresql":
+        _guard_on_postgresql()
+    else:
+        _guard_on_sqlite()
+
+
+def _text(name: str, *, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), nullable=null)
+
+
+def _word(name: str) -> sa.Column[str]:
+    return sa.Column(name, sa.String(16), nullable=False)
+
+
+def _whole(name: str, *, null: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger(), nullable=null, autoincrement=False)
+
+
+def _time(name: str, *, null: bool = False) -> sa.Column[float]:
+    return sa.Column(name, sa.Double(), nullable=null)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean(), nullable=False)
+
+
+def _of_job() -> sa.Column[str]:
+    return sa.Column("job", sa.Text(), sa.ForeignKey("jobs.job"), nullable=False)
+
+
+def _life() -> tuple[sa.Column[int], sa.Column[int]]:
+    return _whole("restarts"), _whole("submitted_s")
+
+
+def _jobs() -> None:
+    op.create_table(
+        "jobs",
+        _text("job"),
+        _text("cluster"),
+        _text("job_id"),
+        _whole("uid"),
+        _whole("submitted_s"),
+        sa.PrimaryKeyConstraint("job"),
+        sa.UniqueConstraint("cluster", "job_id", "uid", "submitted_s", name="uq_jobs_key"),
+    )
+    op.create_index("ix_jobs_job_id", "jobs", ["job_id"])
+    op.create_table(
+        "lives",
+        _of_job(),
+        *_life(),
+        _time("started_s", null=True),
+        _whole("gpus"),
+        _text("nodes"),
+        _text("ending", null=True),
+        sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
+    )
+
+
+def _watches() -> None:
+    op.create_table(
+        "watches",
+        _text("job"),
+        *_life(),
+        _flag("over"),
+        _time("first_s"),
+        _word("rung"),
+        _text("rule"),
+        _text("metric"),
+        _word("mode"),
+        *(_text(name) for name in ("user", "account", "partition", "name")),
+        _text("run_id", null=True),
+        _flag("two_way"),
+        _text("output_dir", null=True),
+        _whole("evals"),
+        _whole("declines"),
+        _whole("last_step", null=True),
+        _text("last_score", null=True),
+        _whole("last_life"),
+        _whole("best_step", null=True),
+        _text("best_score", null=True),
+        _whole("best_life"),
+        _text("reads"),
+        _time("vanished_s", null=True),
+        sa.PrimaryKeyConstraint("job"),
+        sa.ForeignKeyConstraint(
+            ["job", "restarts", "submitted_s"], ["lives.job", "lives.restarts", "lives.submitted_s"]
+        ),
+    )
+    op.create_index("ix_watches_over", "watches", ["over"])
+    op.create_index("ix_watches_first_s", "watches", ["first_s"])
+
+
+def _points() -> None:
+    op.create_table(
+        "points",
+        _of_job(),
+        _whole("life"),
+        _text("run_id"),
+        _whole("step"),
+        _whole("timestamp_ms"),
+        _text("value"),
+        _time("arrived_s"),
+        _text("stderr", null=True),
+        sa.PrimaryKeyConstraint("job", "life", "run_id", "step", "timestamp_ms", "value"),
+        sqlite_with_rowid=False,
+    )
+
+
+def _pins() -> None:
+    op.create_table(
+        "pins",
+        _of_job(),
+        _whole("step"),
+        _text("score"),
+        _word("state"),
+        _time("wanted_s"),
+        _whole("restarts"),
+        _text("path"),
+        _whole("files"),
+        _whole("size"),
+        _text("manifest"),
+        _text("why"),
+        sa.PrimaryKeyConstraint("job", "step"),
+    )
+
+
+def _intents() -> None:
+    op.create_table(
+        "intents",
+        _text("id"),
+        _of_job(),
+        *_life(),
+        _whole("trigger_step"),
+        _word("rung"),
+        _text("evidence"),
+        _time("created_s"),
+        _time("not_before_s"),
+        _word("state"),
+        _time("changed_s"),
+        _whole("cancel_tries"),
+        _whole("events"),
+        _text("telling"),
+        _text("signal", null=True),
+        *(_text(name) for name in ("note", "kept_path", "user", "nodes")),
+        _whole("gpus"),
+        _text("ending", null=True),
+        _text("handed_to"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    for column in ("job", "state", "changed_s"):
+        op.create_index(f"ix_intents_{column}", "intents", [column])
+
+
+def _intent_events() -> None:
+    op.create_table(
+        "intent_events",
+        sa.Column("intent_id", sa.Text(), sa.ForeignKey("intents.id"), nullable=False),
+        _whole("seq"),
+        _time("at_s"),
+        _text("kind"),
+        _text("text"),
+        sa.PrimaryKeyConstraint("intent_id", "seq"),
+    )
+
+
+def _would_be_stops() -> None:
+    op.create_table(
+        "would_be_stops",
+        _of_job(),
+        *_life(),
+        _time("at_s"),
+        _text("evidence"),
+        sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
+    )
+
+
+def _bindings() -> None:
+    op.create_table(
+        "bindings",
+        sa.Column("id", _SERIAL, primary_key=True),
+        _of_job(),
+        _text("run_id"),
+        _text("proof"),
+        _flag("two_way"),
+        _time("since_s"),
+    )
+    op.create_index("ix_bindings_run_id", "bindings", ["run_id", "id"])
+
+
+def _remarks() -> None:
+    op.create_table(
+        "remarks",
+        sa.Column("id", _SERIAL, primary_key=True),
+        _text("subject"),
+        _text("code"),
+        _text("text"),
+        _time("at_s"),
+    )
+    op.create_index("ix_remarks_subject", "remarks", ["subject", "code"])
+
+
+def _guard_on_sqlite() -> None:
+    abort = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+    for verb in ("UPDATE", "DELETE"):
+        op.execute(f"CREATE TRIGGER intent_events_no_{verb.lower()} BEFORE {verb} ON intent_events {abort}")
+    # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
+    there = "EXISTS (SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq)"
+    op.execute(f"CREATE TRIGGER intent_events_no_replace BEFORE INSERT ON intent_events WHEN {there} {abort}")
+
+
+def _guard_on_postgresql() -> None:
+    op.execute(
+        "CREATE FUNCTION intent_events_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
+    )
+    when = "BEFORE UPDATE OR DELETE OR TRUNCATE ON intent_events FOR EACH STATEMENT"
+    op.execute(f"CREATE TRIGGER intent_events_append_only {when} EXECUTE FUNCTION intent_events_refuse()")

@@ -1,0 +1,130 @@
+"""The source against a real MLflow server: the contract, paging, outages, and what a pass costs."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from demo.rig.mlflow_server import MlflowServer
+
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.points import Caps
+from evalstopd.adapters.mlflow.runs import TAG_BYTES, fit
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import RunQuery, RunReading
+from tests.adapters.mlflow.tracker import NOW_S, FixedClock, Tracker
+from tests.contracts.metrics_contract import METRIC, MetricsContract, reading
+
+pytestmark = pytest.mark.mlflow
+
+
+@pytest.fixture
+def tracker(mlflow_server: MlflowServer) -> Iterator[Tracker]:
+    tracker = Tracker(mlflow_server.uri)
+    yield tracker
+    tracker.http.close()
+
+
+class TestMlflowKeepsTheContract(MetricsContract):
+    @pytest.fixture
+    def world(self, tracker: Tracker) -> Tracker:
+        return tracker
+
+
+def test_a_history_of_many_pages_is_whole(tracker: Tracker):
+    run_id = tracker.make_run({}, {})
+    tracker.log(run_id, METRIC, [(step, step / 7, step) for step in range(1_234)])
+    paged = MlflowSource(tracker.http, FixedClock(), Caps(page=100))
+    (answer,) = paged.read([RunQuery(run_id, METRIC)]).values()
+    assert isinstance(answer, RunReading)
+    assert answer.points == reading(tracker, run_id).points
+    assert [point.step for point in answer.points] == list(range(1_234))
+
+
+def test_a_flood_of_points_is_rejected_and_the_neighbour_is_read(tracker: Tracker):
+    flooded, calm = tracker.make_run({}, {}), tracker.make_run({}, {})
+    tracker.log(flooded, METRIC, [(step, 0.5, step) for step in range(301)])
+    tracker.log(calm, METRIC, [(step, 0.5, step) for step in range(300)])
+    capped = MlflowSource(tracker.http, FixedClock(), Caps(points=300, page=100))
+    readings = {q.run_id: r for q, r in capped.read([RunQuery(flooded, METRIC), RunQuery(calm, METRIC)]).items()}
+    assert isinstance(readings[flooded], Rejected)
+    assert "too many points" in str(readings[flooded])
+    assert isinstance(readings[calm], RunReading)
+
+
+def test_a_long_tag_is_cut_where_anyone_sees_it(tracker: Tracker):
+    """3.17 itself takes 8,000 characters and cuts the rest in silence; letters of several bytes are not torn."""
+    run_id = tracker.make_run({}, {})
+    tracker.source.tag(run_id, {"evalstop.reason": "é" * 9_000})
+    kept = reading(tracker, run_id).facts.tags["evalstop.reason"]
+    assert kept == fit("é" * 9_000)
+    assert kept.endswith("é...")
+    assert TAG_BYTES - 2 <= len(kept.encode()) <= TAG_BYTES
+
+
+def test_more_tags_than_one_call_takes_are_all_set(tracker: Tracker):
+    run_id = tracker.make_run({}, {})
+    tags = {f"evalstop.t{number}": str(number) for number in range(205)}
+    tracker.source.tag(run_id, tags)
+    assert tags.items() <= reading(tracker, run_id).facts.tags.items()
+
+
+def test_a_tag_name_that_mlflow_refuses_is_rejected_in_its_words(tracker: Tracker):
+    run_id = tracker.make_run({}, {})
+    with pytest.raises(Rejected, match="INVALID_PARAMETER_VALUE"):
+        tracker.source.tag(run_id, {"a\nb" * 300: "x"})
+
+
+def test_killed_is_written_with_our_clock(tracker: Tracker):
+    run_id = tracker.make_run({}, {})
+    tracker.source.mark_killed(run_id)
+    body = httpx.get(f"{tracker.uri}/api/2.0/mlflow/runs/get", params={"run_id": run_id}, trust_env=False).json()
+    assert body["run"]["info"]["end_time"] == int(NOW_S * 1000)
+
+
+def test_a_server_that_hangs_and_comes_back(mlflow_server: MlflowServer, tracker: Tracker):
+    """While it hangs, twenty runs cost two time limits in all; afterwards the same source reads them."""
+    queries = [RunQuery(tracker.make_run({}, {}), METRIC) for _ in range(20)]
+    http = Http(Server(tracker.uri, timeout_s=1))
+    source = MlflowSource(http, FixedClock())
+    mlflow_server.pause()
+    began = time.monotonic()
+    try:
+        readings = source.read(queries)
+    finally:
+        mlflow_server.resume()
+    assert time.monotonic() - began < 3
+    assert all(isinstance(answer, Unavailable) for answer in readings.values())
+    assert all(isinstance(answer, RunReading) for answer in tracker.source.read(queries).values())
+    http.close()
+
+
+def test_a_server_that_is_gone_and_comes_back(mlflow_server: MlflowServer, tracker: Tracker):
+    """Connections that the old server left open do not cost the next pass its readings."""
+    queries = [RunQuery(tracker.make_run({}, {}), METRIC) for _ in range(5)]
+    assert all(isinstance(answer, RunReading) for answer in tracker.source.read(queries).values())
+    mlflow_server.kill()
+    try:
+        assert all(isinstance(answer, Unavailable) for answer in tracker.source.read(queries).values())
+    finally:
+        mlflow_server.start()
+    assert all(isinstance(answer, RunReading) for answer in tracker.source.read(queries).values())
+
+
+def test_the_api_answers_a_ping(tracker: Tracker):
+    assert tracker.source.ping() == "its API answers"
+
+
+def test_fifty_runs_of_fifty_points_are_read_in_seconds(tracker: Tracker, record_property):
+    run_ids = [tracker.make_run({}, {}) for _ in range(50)]
+    for run_id in run_ids:
+        tracker.log(run_id, METRIC, [(step, step / 7, step) for step in range(50)])
+    began = time.monotonic()
+    readings = tracker.source.read([RunQuery(run_id, METRIC) for run_id in run_ids])
+    took_s = time.monotonic() - began
+    record_property("seconds", took_s)
+    print(f"50 runs x 50 points with 4 threads: {took_s:.2f} s")
+    assert [len(answer.points) for answer in readings.values() if isinstance(answer, RunReading)] == [50] * 50
+    assert took_s < 30

@@ -1,0 +1,158 @@
+"""Many runs in one pass: an outage is cheap, and one run's trouble is its own."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.points import Caps
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource, Pace
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.ports import RunQuery, RunReading
+from tests.adapters.mlflow import standin
+from tests.adapters.mlflow.standin import Asked, Reply, Standin, closed_port, plain, point_json, raw, run_json
+from tests.adapters.mlflow.tracker import FixedClock
+
+LIMIT_S = 0.5
+MANY = [RunQuery(f"r{number:03}", "m") for number in range(40)]
+
+
+def good(asked: Asked) -> Reply:
+    if asked.path.endswith("/runs/get"):
+        return plain(run_json(asked.query["run_id"]))
+    return plain({"metrics": [point_json("m")]})
+
+
+@pytest.fixture
+def server() -> Iterator[Standin]:
+    with Standin(good) as server:
+        yield server
+
+
+def source_of(uri: str, **pace: float) -> MlflowSource:
+    http = Http(Server(uri, timeout_s=LIMIT_S, max_bytes=2**20))
+    return MlflowSource(http, FixedClock(), Caps(points=50), Pace(**pace))  # type: ignore[arg-type]
+
+
+def timed(source: MlflowSource, queries: list[RunQuery]) -> tuple[float, dict[RunQuery, RunReading | EvalstopError]]:
+    began = time.monotonic()
+    readings = dict(source.read(queries))
+    return time.monotonic() - began, readings
+
+
+def healthy(readings: dict[RunQuery, RunReading | EvalstopError]) -> set[str]:
+    return {query.run_id for query, answer in readings.items() if isinstance(answer, RunReading)}
+
+
+@pytest.mark.parametrize("reply", [standin.hang, standin.slow_body, standin.slow_head, raw(b"", 504)])
+def test_a_server_that_never_answers_costs_two_limits_whatever_the_number_of_runs(server: Standin, reply: Reply):
+    server.script = lambda asked: reply
+    took_s, readings = timed(source_of(server.uri), MANY)
+    assert took_s < 3 * LIMIT_S
+    assert all(isinstance(answer, Unavailable) for answer in readings.values())
+    assert len(readings) == len(MANY)
+    assert len(server.asked) <= 8
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_asks_for_patience_is_left_alone(server: Standin, status: int):
+    server.script = lambda asked: raw(b"", status)
+    _, readings = timed(source_of(server.uri), MANY)
+    assert all(isinstance(answer, Unavailable) for answer in readings.values())
+    assert len(server.asked) <= 4
+
+
+def test_a_server_that_is_gone_is_told_in_no_time():
+    took_s, readings = timed(source_of(f"http://127.0.0.1:{closed_port()}"), MANY)
+    assert took_s < LIMIT_S
+    assert all("Connection refused" in str(answer) for answer in readings.values())
+
+
+def test_the_next_pass_tries_again(server: Standin):
+    source = source_of(server.uri)
+    server.script = lambda asked: raw(b"", 503)
+    assert healthy(timed(source, MANY)[1]) == set()
+    server.script = good
+    assert len(healthy(timed(source, MANY)[1])) == len(MANY)
+
+
+TROUBLES = {
+    "hang": standin.hang,
+    "half": standin.half,
+    "html": raw(b"<html>"),
+    "500": raw(b"", 500),
+    "502": raw(b"", 502),
+    "403": raw(b"", 403),
+    "empty": plain({}),
+    "large": standin.large(2**21),
+    "token": plain({"metrics": [], "next_page_token": "t"}),
+    "flood": plain({"metrics": [point_json("m", step) for step in range(51)]}),
+    "types": plain({"run": 5, "metrics": "no"}),
+}
+
+
+@pytest.mark.parametrize("path", ["/runs/get", "/metrics/get-history"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: str, path: str):
+    """As many troubled runs as threads, and first in line."""
+    troubled = {query.run_id for query in MANY[:4]}
+    bad = TROUBLES[trouble]
+    server.script = lambda asked: (
+        bad if asked.query["run_id"] in troubled and asked.path.endswith(path) else good(asked)
+    )
+    readings = timed(source_of(server.uri), MANY)[1]
+    assert set(readings) == set(MANY)
+    untouched = bad is TROUBLES["empty"] and path == "/metrics/get-history"
+    assert healthy(readings) == {query.run_id for query in MANY} - (set() if untouched else troubled)
+
+
+def test_time_outs_with_answers_between_them_never_add_up(server: Standin):
+    """Twice as many heavy histories as threads, first in line: the server answers about other things meanwhile."""
+    heavy = {query.run_id for query in MANY[:8]}
+    server.script = lambda asked: (
+        standin.hang if asked.query["run_id"] in heavy and "metric_key" in asked.query else good(asked)
+    )
+    assert healthy(timed(source_of(server.uri), MANY)[1]) == {query.run_id for query in MANY} - heavy
+
+
+def test_heavy_runs_come_last_the_next_time(server: Standin):
+    """However many of them there are: who floods a run cannot keep the others from being read."""
+    heavy = {query.run_id for query in MANY[:10]}
+    server.script = lambda asked: standin.hang if asked.query["run_id"] in heavy else good(asked)
+    source = source_of(server.uri)
+    timed(source, MANY)
+    timed(source, MANY)
+    server.asked.clear()
+    assert len(healthy(timed(source, MANY)[1])) == 30
+    first = [asked.query["run_id"] for asked in server.asked[:40]]
+    assert not heavy.intersection(first)
+
+
+def test_a_pass_ends_when_its_time_is_over(server: Standin):
+    def slow(asked: Asked) -> Reply:
+        return lambda line: (line.hold(0.2), good(asked)(line))[0]
+
+    server.script = slow
+    took_s, readings = timed(source_of(server.uri, seconds=0.5), MANY)
+    assert took_s < 0.5 + 3 * LIMIT_S
+    assert any("in all" in str(answer) for answer in readings.values())
+
+
+def test_a_run_that_was_deleted_says_so(server: Standin):
+    server.script = lambda asked: plain(run_json("r000", lifecycle_stage="deleted"))
+    answer = source_of(server.uri).read(MANY[:1])[MANY[0]]
+    assert isinstance(answer, RunReading)
+    assert answer.facts.deleted
+    with pytest.raises(Rejected, match="deleted"):
+        source_of(server.uri).mark_killed("r000")
+
+
+def test_a_ping_needs_no_experiment_but_the_right_to_ask(server: Standin):
+    gone = plain({"error_code": "RESOURCE_DOES_NOT_EXIST"}, 404)
+    server.script = lambda asked: plain({}) if asked.path.endswith("/experiments/search") else gone
+    assert source_of(server.uri).ping() == "its API answers"
+    server.script = lambda asked: plain({}) if asked.path == "/health" else raw(b"", 403)
+    with pytest.raises(Rejected, match="no permission"):
+        source_of(server.uri).ping()

@@ -1,0 +1,111 @@
+"""Cancels, signals and comments: what is asked, and what the answers mean."""
+
+from collections.abc import Callable
+
+import pytest
+
+from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.run import Answer
+from evalstopd.errors import Rejected, Unavailable
+from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
+
+DONE = Answer(0, "", "")
+DENIED = "scancel: error: Kill job error on job id 23: Access/permission denied"
+GONE = "scancel: error: Kill job error on job id 24: Invalid job id specified"
+ENDING = "scancel: error: Kill job error on job id 9_1: Job/step already completing or completed"
+DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+ACTIONS: list[Callable[[SlurmCluster], None]] = [lambda it: it.cancel(["7"]), lambda it: it.signal("7", "USR1")]
+
+
+def slurm_with(answer: Answer | Exception) -> FakeSlurm:
+    return FakeSlurm(answers={"scancel": answer, "scontrol": answer})
+
+
+def test_many_cancels_are_one_call_for_running_jobs_by_exact_id() -> None:
+    slurm = slurm_with(DONE)
+    cluster = SlurmCluster(run=slurm)
+    cluster.cancel(["7", "9_3", "7"])
+    assert slurm.seen == [("scancel", "--state=RUNNING", "7", "9_3")]
+    assert cluster.calls == 1
+
+
+def test_nothing_to_cancel_is_no_call() -> None:
+    cluster = SlurmCluster(run=slurm_with(DONE))
+    cluster.cancel([])
+    assert cluster.calls == 0
+
+
+def test_a_signal_goes_to_the_batch_script_alone() -> None:
+    slurm = slurm_with(DONE)
+    SlurmCluster(run=slurm).signal("9_3", "USR1")
+    assert slurm.seen == [("scancel", "--signal=USR1", "--batch", "9_3")]
+
+
+@pytest.mark.parametrize("name", ["", "usr1", "10", "USR1 7", "-KILL", "USR1\n", "A" * 20])
+def test_only_names_of_signals_reach_a_command_line(name: str) -> None:
+    cluster = SlurmCluster(run=slurm_with(DONE))
+    with pytest.raises(Rejected, match="signal"):
+        cluster.signal("7", name)
+    assert cluster.calls == 0
+
+
+@pytest.mark.parametrize("act", ACTIONS)
+def test_no_right_is_rejected(act: Callable[[SlurmCluster], None]) -> None:
+    for answer in (failed(210, DENIED), failed(210, ""), failed(1, f"{DENIED}\n{GONE}")):
+        with pytest.raises(Rejected, match="refused"):
+            act(SlurmCluster(run=slurm_with(answer)))
+
+
+@pytest.mark.parametrize("act", ACTIONS)
+def test_jobs_that_are_gone_are_no_failure(act: Callable[[SlurmCluster], None]) -> None:
+    act(SlurmCluster(run=slurm_with(failed(1, f"{GONE}\n{ENDING}"))))
+
+
+@pytest.mark.parametrize("act", ACTIONS)
+@pytest.mark.parametrize(
+    "answer",
+    [Unavailable("scancel gave no answer within 5 s"), failed(1, DOWN), failed(1, f"{GONE}\n{DOWN}"), failed(1, "")],
+)
+def test_no_clear_answer_is_an_unknown_outcome(act: Callable[[SlurmCluster], None], answer: Answer | Exception) -> None:
+    with pytest.raises(Unavailable, match="outcome unknown"):
+        act(SlurmCluster(run=slurm_with(answer)))
+
+
+def test_a_signal_that_slurm_does_not_know_is_rejected() -> None:
+    with pytest.raises(Rejected, match="Unknown job signal"):
+        SlurmCluster(run=slurm_with(failed(1, "Unknown job signal: FOO"))).signal("7", "FOO")
+
+
+@pytest.mark.parametrize("comment", ["mlflow_run=a evalstop=keep", "", 'it\'s "so" ü', "\udcff", "x" * 1000])
+def test_a_comment_is_one_argument_whatever_it_holds(comment: str) -> None:
+    slurm = slurm_with(DONE)
+    SlurmCluster(run=slurm).set_comment("9_3", comment)
+    assert slurm.seen == [("scontrol", "update", "JobId=9_3", f"Comment={comment}")]
+
+
+@pytest.mark.parametrize("comment", ["a\nb", "a\x00", "\x1b[31m", "a\u2028b", "x" * 1001, "ü" * 501, "\ud800", "\x85"])
+def test_a_comment_that_others_would_misread_is_rejected(comment: str) -> None:
+    cluster = SlurmCluster(run=slurm_with(DONE))
+    with pytest.raises(Rejected, match="comment"):
+        cluster.set_comment("7", comment)
+    assert cluster.calls == 0
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "Job has already finished for job 25",
+        "26_1: Job has already finished",
+        "26_1: Invalid user id",
+        "Invalid job id specified for job 99999",
+        "Access/permission denied for job 7",
+    ],
+)
+def test_a_refused_comment_is_rejected(complaint: str) -> None:
+    with pytest.raises(Rejected, match="was not set"):
+        SlurmCluster(run=slurm_with(failed(1, complaint))).set_comment("7", "x")
+
+
+def test_a_comment_without_a_clear_answer_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="Unexpected message"):
+        SlurmCluster(run=slurm_with(failed(1, "Unexpected message received for job 3"))).set_comment("3", "x")

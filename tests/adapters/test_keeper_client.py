@@ -1,0 +1,148 @@
+"""The client against the real keeper, and against sockets that answer nonsense or nothing."""
+
+import contextlib
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evalstopd.adapters.keeper_client import KeeperClient
+from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, EvalstopError, Rejected, Unavailable
+from evalstopd.ports import Keeper as KeeperPort
+from evalstopd.ports import PinPlace, PinReport
+from tests.keeper.world import Keeper, World, keeper, world
+
+as_root = pytest.mark.root
+
+
+@pytest.fixture
+def place() -> Iterator[World]:
+    with world() as made:
+        yield made
+
+
+@pytest.fixture
+def running(place: World) -> Iterator[Keeper]:
+    with keeper(place.root) as made:
+        yield made
+
+
+@pytest.fixture
+def client(running: Keeper) -> KeeperPort:
+    return KeeperClient(running.path, 30)
+
+
+def at(place: World, step: int = 200) -> PinPlace:
+    return PinPlace(place.alice.pw_uid, str(place.run), f"checkpoint-{step}", "c-7-100", step)
+
+
+@as_root
+def test_a_pin_is_made_verified_published_and_dropped(place: World, client: KeeperPort) -> None:
+    source = place.save()
+
+    made = client.pin(at(place))
+    shutil.rmtree(source)
+
+    assert (made.path, made.files) == (str(place.home / "step-200"), 41)
+    assert client.verify(at(place)) == client.pin(at(place)) == made
+    assert client.publish(at(place)) == PinReport(str(place.home / "best"), made.files, made.size, made.manifest)
+    client.drop(at(place))
+    client.drop(at(place))
+    assert list(place.home.iterdir()) == []
+
+
+@as_root
+def test_each_refusal_is_the_ports_error(place: World, client: KeeperPort) -> None:
+    with pytest.raises(CheckpointMissing, match="no folder checkpoint-200"):
+        client.pin(at(place))
+    folder = place.save()
+    with pytest.raises(CheckpointMissing):
+        client.publish(at(place))
+    (folder / "trainer_state.json").rename(folder / "later")
+    with pytest.raises(CheckpointIncomplete, match=r"no trainer_state\.json"):
+        client.pin(at(place))
+    (folder / "later").rename(folder / "trainer_state.json")
+    client.pin(at(place))
+    (folder / "scheduler.pt").write_bytes(b"another life's")
+    with pytest.raises(Rejected, match=r"not as pinned: scheduler\.pt"):
+        client.verify(at(place))
+
+
+@as_root
+def test_a_time_out_in_the_keeper_is_unavailable(place: World) -> None:
+    place.save()
+    with keeper(place.root, "--time-limit-s", "0.001") as slow, pytest.raises(Unavailable, match="timed out"):
+        KeeperClient(slow.path, 30).pin(at(place))
+
+
+@as_root
+def test_ping_says_whether_the_keeper_listens(running: Keeper) -> None:
+    assert KeeperClient(running.path, 5).ping() == f"listens at {running.path}"
+
+
+@contextlib.contextmanager
+def answering(path: Path, answer: bytes | None) -> Iterator[KeeperClient]:
+    """Give the client of a socket whose peer answers once what it is told to, or hangs up, or (None) is silent."""
+    over = threading.Event()
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(70_000)
+            if answer is None:
+                over.wait(10)
+            elif answer:
+                peer.send(answer)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        server = threading.Thread(target=serve)
+        server.start()
+        yield KeeperClient(path, 0.3)
+        over.set()
+        server.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (None, Unavailable),
+        (b"", Unavailable),
+        (b"{", Unavailable),
+        (b"[]", Unavailable),
+        (b"[" * 60_000, Unavailable),
+        (b"{}", Unavailable),
+        (b'{"ok": 1, "path": "/x", "files": 1, "bytes": 1, "manifest": ""}', Unavailable),
+        (b'{"ok": true, "path": "/x", "files": "1", "bytes": 1, "manifest": ""}', Unavailable),
+        (b'{"ok": true}', Unavailable),
+        (b'{"ok": false, "kind": "unheard of", "why": "x"}', Unavailable),
+        (b'{"ok": false, "kind": ["missing"], "why": "x"}', Unavailable),
+        (b'{"ok": false, "kind": "missing", "why": "x"}', CheckpointMissing),
+        (b'{"ok": false, "kind": "refused", "why": "\\u001b[2J"}', Rejected),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_no_answer_is_taken_for_more_than_it_says(
+    tmp_path: Path, answer: bytes | None, error: type[EvalstopError]
+) -> None:
+    with answering(tmp_path / "s", answer) as client, pytest.raises(error) as caught:
+        client.pin(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+
+    assert type(caught.value) is error
+    assert str(caught.value).isprintable()
+
+
+def test_no_keeper_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="No such file"):
+        KeeperClient(tmp_path / "none", 1).ping()
+
+
+def test_ping_passes_a_refusal_on(tmp_path: Path) -> None:
+    """A keeper that does not let this uid ask is no good keeper to `check`."""
+    answer = b'{"ok": false, "kind": "refused", "why": "uid 7 may not ask"}'
+    with answering(tmp_path / "s", answer) as client, pytest.raises(Rejected, match="may not ask"):
+        client.ping()

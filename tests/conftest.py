@@ -1,0 +1,15 @@
+"""Real parts that tests of several folders share."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from demo.rig.mlflow_server import MlflowServer
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A real tracking server; tests that take it away must bring it back."""
+    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
+    with MlflowServer(sys.executable, tmp_path_factory.mktemp("mlflow")) as server:
+        yield server

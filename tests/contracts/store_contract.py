@@ -1,0 +1,432 @@
+"""What every store must do, whatever holds it: one class, run over memory, SQLite and PostgreSQL."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import count
+from typing import Any, Protocol
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
+from evalstopd.core.model import JobKey
+from evalstopd.core.watch import PinState, Remark
+from evalstopd.errors import Rejected
+from evalstopd.ports import Archive, Book, Changes, Store
+from tests.contracts import store_builders as make
+from tests.contracts.store_builders import CLUSTER, ENDED, HOSTILE, key, point, watch
+
+
+class AnyStore(Store, Archive, Protocol):
+    """Both ports in one."""
+
+
+Fresh = Callable[[JobKey], JobKey]
+# One store serves all examples of a test: each example reads back only what it wrote.
+edges = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+class StoreContract:
+    @pytest.fixture
+    def store(self) -> Iterator[AnyStore]:
+        """Yield an empty store of this program's version."""
+        raise NotImplementedError
+
+    # --- what is written is read back, to the bit
+
+    def test_is_empty_at_first(self, store: AnyStore) -> None:
+        assert store.book(CLUSTER) == Book()
+        assert store.points([key()]) == {key(): ()}
+        assert store.recent(5) == store.find("7") == store.intents_of([key()]) == store.pins_of([key()]) == ()
+
+    def test_takes_empty_changes(self, store: AnyStore) -> None:
+        store.record(Changes())
+
+        assert store.book(CLUSTER) == Book()
+
+    @pytest.fixture
+    def fresh(self) -> Callable[[JobKey], JobKey]:
+        """Return what makes a key one that no example had before."""
+        numbers = count()
+        return lambda owner: replace(owner, cluster=f"{owner.cluster}{next(numbers)}")
+
+    @edges
+    @given(each=make.watches)
+    def test_keeps_any_watch(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
+        each = replace(each, key=fresh(each.key))
+        store.record(Changes(watches=(each,)))
+
+        assert repr([kept for kept in store.find(each.key.job_id) if kept.key == each.key]) == repr([each])
+
+    @edges
+    @given(owner=make.keys, each=make.points)
+    def test_keeps_any_point(self, store: AnyStore, fresh: Fresh, owner: JobKey, each: Any) -> None:
+        owner = fresh(owner)
+        store.record(Changes(points=((owner, each),)))
+
+        assert repr(store.points([owner])) == repr({owner: (each,)})
+
+    @edges
+    @given(each=make.pins)
+    def test_keeps_any_pin(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
+        each = replace(each, key=fresh(each.key))
+        store.record(Changes(pins=(each,)))
+
+        assert repr(store.pins_of([each.key])) == repr((each,))
+
+    @edges
+    @given(each=make.intents)
+    def test_keeps_any_intent(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
+        each = replace(each, key=fresh(each.key))
+        store.record(Changes(intents=(each,)))
+
+        assert repr(store.intents_of([each.key])) == repr((each,))
+
+    @edges
+    @given(seq=make.whole, at_s=make.times, kind=make.texts, text=make.texts)
+    def test_keeps_any_event(self, store: AnyStore, fresh: Fresh, seq: int, at_s: float, kind: str, text: str) -> None:
+        decided = make.intent(fresh(key()))
+        each = IntentEvent(decided.id, seq, at_s, kind, text)
+        store.record(Changes(intents=(decided,), events=(each,)))
+
+        assert store.events_of([decided.id]) == (each,)
+
+    @edges
+    @given(each=make.would_bes)
+    def test_keeps_any_would_be_stop(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
+        each = replace(each, key=fresh(each.key))
+        store.record(Changes(would_be=(each,)))
+
+        assert repr(store.would_be_of([each.key])) == repr((each,))
+
+    @edges
+    @given(each=make.remarks)
+    def test_keeps_any_remark(self, store: AnyStore, each: Remark) -> None:
+        store.record(Changes(remarks=(each,)))
+
+        assert each in store.remarks_of([each.subject])
+
+    @edges
+    @given(owner=make.keys, run_id=make.texts)
+    def test_keeps_any_binding(self, store: AnyStore, owner: JobKey, run_id: str) -> None:
+        store.record(Changes(bindings=(make.binding(owner, run_id),)))
+
+        assert store.holders([run_id]) == {run_id: owner}
+
+    @edges
+    @given(one=make.texts, other=make.texts)
+    def test_keeps_keys_apart_that_differ_in_one_byte(self, store: AnyStore, one: str, other: str) -> None:
+        subjects = {f"1{one}", f"1{other}", "1\\u0000", "1\x00", "1\\\\u0000"}
+        store.record(Changes(remarks=tuple(make.remark(each, code=each) for each in subjects)))
+
+        for each in subjects:
+            assert {remark.code for remark in store.remarks_of([each])} == {each}
+
+    # --- the book
+
+    def test_book_has_the_watches_without_an_ending(self, store: AnyStore) -> None:
+        live, over = watch(key("1")), watch(key("2"), ending=ENDED)
+        elsewhere = watch(key("3", cluster="beta"))
+        store.record(Changes(watches=(over, live, elsewhere)))
+
+        assert store.book(CLUSTER).watches == (live,)
+        assert store.book("beta").watches == (elsewhere,)
+        assert store.book("gamma").watches == ()
+
+    def test_a_watch_leaves_the_book_when_its_ending_is_known_and_returns_with_a_new_life(
+        self, store: AnyStore
+    ) -> None:
+        store.record(Changes(watches=(watch(),)))
+        store.record(Changes(watches=(watch(ending=ENDED),)))
+        over = store.book(CLUSTER).watches
+        store.record(Changes(watches=(watch(life=make.life(1)),)))
+
+        assert over == ()
+        assert store.book(CLUSTER).watches == (watch(life=make.life(1)),)
+
+    def test_a_watch_replaces_the_one_of_the_same_job(self, store: AnyStore) -> None:
+        store.record(Changes(watches=(watch(declines=1),)))
+        store.record(Changes(watches=(watch(declines=2, nodes=("n1", "n2"), gpus=8),)))
+
+        assert store.book(CLUSTER).watches == store.find("7") == (watch(declines=2, nodes=("n1", "n2"), gpus=8),)
+
+    def test_jobs_that_share_an_id_are_kept_apart(self, store: AnyStore) -> None:
+        older, newer = watch(key(submitted_s=1), first_s=1.0), watch(key(submitted_s=2), first_s=2.0)
+        store.record(Changes(watches=(older, newer)))
+
+        assert store.find("7") == (newer, older)
+        assert store.find("70") == ()
+
+    def test_book_has_the_pins_of_live_jobs_but_the_dropped_ones(self, store: AnyStore) -> None:
+        kept = tuple(make.pin(key("1"), step, state=PinState.PINNED) for step in (10, 20))
+        dropped = make.pin(key("1"), 30, state=PinState.DROPPED)
+        of_ended, of_nobody = make.pin(key("2")), make.pin(key("3"))
+        watches = (watch(key("1")), watch(key("2"), ending=ENDED))
+        store.record(Changes(watches=watches, pins=(dropped, *reversed(kept), of_ended, of_nobody)))
+
+        assert store.book(CLUSTER).pins == kept
+        assert set(store.pins_of([key("1"), key("2")])) == {*kept, dropped, of_ended}
+
+    def test_a_pin_replaces_the_one_of_the_same_step(self, store: AnyStore) -> None:
+        pinned = make.pin(state=PinState.PINNED, path=HOSTILE, files=3, size=2**40, manifest="m")
+        store.record(Changes(watches=(watch(),), pins=(make.pin(),)))
+        store.record(Changes(pins=(pinned,)))
+
+        assert store.book(CLUSTER).pins == (pinned,)
+
+    @pytest.mark.parametrize("state", State)
+    def test_book_has_the_open_intents_and_the_confirmed_that_lack_a_note(self, store: AnyStore, state: State) -> None:
+        bare, noted = make.intent(key("1"), state=state), make.intent(key("2"), state=state, handed_to=("9",))
+        store.record(Changes(intents=(bare, noted)))
+
+        expected = () if state in CLOSED - {State.CONFIRMED} else (bare,) if state in CLOSED else (bare, noted)
+        assert store.book(CLUSTER).intents == expected
+        assert store.book("beta").intents == ()
+
+    def test_only_the_newest_fifty_closed_intents_may_want_a_note(self, store: AnyStore) -> None:
+        closed = [make.intent(key(str(n)), state=State.CONFIRMED, changed_s=float(n)) for n in range(60)]
+        noted = [replace(each, handed_to=("9",)) if each.changed_s >= 58 else each for each in closed]
+        given_up = make.intent(key("60"), state=State.ABANDONED, changed_s=60.0)
+        store.record(Changes(intents=(*noted, given_up)))
+
+        assert {each.changed_s for each in store.book(CLUSTER).intents} == {float(n) for n in range(11, 58)}
+
+    def test_book_tells_the_newest_trigger_of_the_present_life(self, store: AnyStore) -> None:
+        given_up = [make.intent(key("1"), step, state=State.ABANDONED) for step in (80, 40)]
+        earlier_life = make.intent(key("2"), 90, state=State.CONFIRMED)
+        watches = (watch(key("1")), watch(key("2"), life=make.life(1)), watch(key("3")))
+        store.record(Changes(watches=watches, intents=(*given_up, earlier_life)))
+
+        assert store.book(CLUSTER).triggered == {key("1"): 80}
+
+    def test_a_would_be_stop_is_booked_once_a_life(self, store: AnyStore) -> None:
+        first, again = make.would_be(at_s=1.0), make.would_be(at_s=2.0)
+        store.record(Changes(watches=(watch(),), would_be=(first,)))
+        store.record(Changes(would_be=(again,)))
+        booked = store.book(CLUSTER).booked
+        store.record(Changes(watches=(watch(life=make.life(1)),)))
+
+        assert booked == {key()}
+        assert store.book(CLUSTER).booked == frozenset()
+        assert store.would_be_of([key()]) == (first,)
+
+    def test_it_tells_who_a_run_was_last_bound_to_even_when_that_job_is_over(self, store: AnyStore) -> None:
+        store.record(Changes(bindings=(make.binding(key("1"), "r"), make.binding(key("1"), "s"))))
+        store.record(Changes(bindings=(make.binding(key("2"), "r"), make.binding(key("3", cluster="beta"), "t"))))
+
+        held = {"r": key("2"), "s": key("1"), "t": key("3", cluster="beta")}
+        assert store.holders(["r", "s", "t", "never"]) == held
+
+    def test_book_tells_what_was_said_of_live_jobs_and_of_the_site(self, store: AnyStore) -> None:
+        watches = (watch(key("1")), watch(key("2"), ending=ENDED))
+        said = [make.remark(key("1").text, "a"), make.remark(key("1").text, "a"), make.remark("site", "b")]
+        store.record(Changes(watches=watches, remarks=(*said, make.remark(key("2").text, "c"))))
+
+        assert store.book(CLUSTER).said == {(key("1").text, "a"), ("site", "b")}
+        assert store.book("beta").said == {("site", "b")}
+
+    # --- points
+
+    def test_a_point_is_stored_once_and_keeps_when_it_arrived(self, store: AnyStore) -> None:
+        nan = point(2, float("nan"), arrived_s=1.0)
+        store.record(Changes(points=((key(), point(arrived_s=1.0)), (key(), nan), (key(), nan))))
+        store.record(Changes(points=((key(), point(arrived_s=9.0)), (key(), replace(nan, arrived_s=9.0)))))
+
+        assert [each.arrived_s for each in store.points([key()])[key()]] == [1.0, 1.0]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            point(life=1),
+            point(run_id="run-2"),
+            point(step=2, timestamp_ms=1001),
+            point(timestamp_ms=5),
+            point(value=0.5000000000000001),
+        ],
+    )
+    def test_a_point_that_differs_in_anything_that_counts_is_another_one(self, store: AnyStore, other: Any) -> None:
+        store.record(Changes(points=((key(), point()),)))
+        store.record(Changes(points=((key(), other), (key("8"), point()))))
+
+        assert set(store.points([key(), key("8"), key("9")])[key()]) == {point(), other}
+        assert store.points([key("8")]) == {key("8"): (point(),)}
+
+    def test_points_are_told_for_thousands_of_jobs_at_once(self, store: AnyStore) -> None:
+        owners = [key(str(n)) for n in range(1200)]
+        store.record(Changes(points=tuple((each, point()) for each in owners)))
+
+        assert store.points([*owners, owners[0]]) == {each: (point(),) for each in owners}
+
+    # --- intents: compare and set, all or nothing
+
+    @pytest.mark.parametrize("stored", State)
+    def test_an_intent_moves_only_along_the_table(self, store: AnyStore, stored: State) -> None:
+        for new in State:
+            owner = key(f"to_{new}")
+            before, after = make.intent(owner, state=stored), make.intent(owner, state=new, note="moved")
+            store.record(Changes(intents=(before,)))
+            may = new == stored or new in TRANSITIONS[stored]
+            with nullcontext() if may else pytest.raises(Rejected, match="another daemon"):
+                store.record(Changes(intents=(after,)))
+
+            assert store.intents_of([owner]) == ((after,) if may else (before,))
+
+    def test_a_lost_race_writes_nothing_at_all(self, store: AnyStore) -> None:
+        store.record(Changes(watches=(watch(),), intents=(make.intent(state=State.VETOED),)))
+        before = store.book(CLUSTER)
+        late, other = make.intent(state=State.WARNED), make.intent(key("8"))
+        changes = Changes(
+            watches=(watch(declines=5), watch(key("8"))),
+            points=((key(), point()),),
+            pins=(make.pin(),),
+            intents=(other, late),
+            events=(make.event(other),),
+            would_be=(make.would_be(),),
+            bindings=(make.binding(),),
+            remarks=(make.remark("site"),),
+        )
+        with pytest.raises(Rejected):
+            store.record(changes)
+
+        assert store.book(CLUSTER) == before
+        assert store.points([key()]) == {key(): ()}
+        assert store.events_of([other.id]) == store.would_be_of([key()]) == store.pins_of([key()]) == ()
+        assert store.find("8") == store.intents_of([key("8")]) == store.remarks_of(["site"]) == ()
+
+    def test_recording_the_same_again_does_no_harm(self, store: AnyStore) -> None:
+        planned = make.intent()
+        changes = Changes(watches=(watch(),), intents=(planned,), events=(make.event(planned),), pins=(make.pin(),))
+        store.record(changes)
+        store.record(changes)
+
+        assert store.intents_of([key()]) == (planned,)
+        assert store.events_of([planned.id]) == (make.event(planned),)
+
+    def test_the_evidence_of_a_stop_stays_what_it_was(self, store: AnyStore) -> None:
+        store.record(Changes(intents=(make.intent(),)))
+        rewritten = make.evidence(reason="other", scores=(9.0,), steps=(9,))
+        store.record(Changes(intents=(make.intent(state=State.WARNED, evidence=rewritten, created_s=0.0),)))
+
+        assert store.intents_of([key()]) == (make.intent(state=State.WARNED),)
+
+    def test_several_moves_of_an_intent_in_one_writing_follow_the_table_too(self, store: AnyStore) -> None:
+        states = (State.PLANNED, State.WARNED, State.PROMOTED)
+        store.record(Changes(intents=tuple(make.intent(state=state) for state in states)))
+        with pytest.raises(Rejected):
+            store.record(Changes(intents=(make.intent(state=State.CANCELLED), make.intent(state=State.WARNED))))
+
+        assert store.intents_of([key()]) == (make.intent(state=State.PROMOTED),)
+
+    # --- events
+
+    def test_events_are_told_intent_by_intent_in_order(self, store: AnyStore) -> None:
+        one, two = make.intent(key("1")), make.intent(key("2"))
+        events = [make.event(each, seq) for each in (one, two) for seq in (10, 9, 0)]
+        store.record(Changes(intents=(one, two), events=tuple(events)))
+
+        told = store.events_of([two.id, one.id, "nobody's"])
+        assert [(each.intent_id, each.seq) for each in told] == [(i.id, n) for i in (two, one) for n in (0, 9, 10)]
+
+    def test_another_event_under_the_same_number_is_refused(self, store: AnyStore) -> None:
+        planned = make.intent()
+        first, other = make.event(planned), make.event(planned, text="other")
+        store.record(Changes(intents=(planned,), events=(first,)))
+        for attempt in ((other,), (make.event(planned, 1), make.event(planned, 1, text="other"))):
+            with pytest.raises(Rejected, match="another daemon"):
+                store.record(Changes(events=attempt, remarks=(make.remark("site"),)))
+
+        assert store.events_of([planned.id]) == (first,)
+        assert store.remarks_of(["site"]) == ()
+
+    def test_an_event_of_an_unknown_intent_is_refused(self, store: AnyStore) -> None:
+        with pytest.raises(Rejected, match="no intent"):
+            store.record(Changes(events=(make.event(make.intent()),)))
+
+    # --- listings: the newest first
+
+    def test_recent_watches_are_those_first_seen_last(self, store: AnyStore) -> None:
+        seen = [watch(key(str(n)), first_s=float(n), ending=ENDED if n % 2 else None) for n in range(12)]
+        store.record(Changes(watches=tuple(seen)))
+
+        assert store.recent(3) == (seen[11], seen[10], seen[9])
+        assert store.recent(100) == tuple(reversed(seen))
+        assert store.recent(0) == ()
+
+    def test_listings_begin_with_the_newest(self, store: AnyStore) -> None:
+        intents = [make.intent(trigger_step=n, created_s=float(n), state=State.VETOED) for n in (1, 10, 2)]
+        pins = [make.pin(step=n, wanted_s=float(n)) for n in (1, 10, 2)]
+        stops = [make.would_be(life=make.life(n), at_s=float(n)) for n in (1, 10, 2)]
+        remarks = [make.remark(subject, text=f"{n}", at_s=float(n)) for subject in "ab" for n in (1, 10, 2)]
+        store.record(Changes(intents=tuple(intents), pins=tuple(pins), would_be=tuple(stops), remarks=tuple(remarks)))
+
+        assert [each.created_s for each in store.intents_of([key(), key()])] == [10, 2, 1]
+        assert [each.step for each in store.pins_of([key(), key()])] == [10, 2, 1]
+        assert [each.at_s for each in store.would_be_of([key(), key()])] == [10, 2, 1]
+        assert [each.at_s for each in store.remarks_of(["a", "b", "a"])] == [10, 10, 2, 2, 1, 1]
+
+    def test_remarks_of_one_moment_are_told_last_written_first(self, store: AnyStore) -> None:
+        for text in ("first", "second"):
+            store.record(Changes(remarks=tuple(make.remark(each, text=text) for each in ("b", "a"))))
+
+        told = [(each.subject, each.text) for each in store.remarks_of(["a", "b"])]
+        assert told == [("a", "second"), ("b", "second"), ("a", "first"), ("b", "first")]
+
+    # --- many at once
+
+    def test_two_threads_record_at_once_and_nothing_is_lost(self, store: AnyStore) -> None:
+        def record(thread: int) -> None:
+            for n in range(20):
+                mine = make.intent(key(f"{thread}_{n}"))
+                store.record(Changes(watches=(watch(mine.key),), intents=(mine,), events=(make.event(mine),)))
+                store.record(Changes(points=((key("shared"), point(n)),), remarks=(make.remark("site", f"{thread}"),)))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(record, range(2)))
+
+        book = store.book(CLUSTER)
+        assert len(book.watches) == len(book.intents) == 40
+        assert len(store.events_of([each.id for each in book.intents])) == 40
+        assert len(store.points([key("shared")])[key("shared")]) == 20
+        assert len(store.remarks_of(["site"])) == 40
+
+    def test_of_two_daemons_that_move_an_intent_apart_one_wins(self, store: AnyStore) -> None:
+        store.record(Changes(intents=(make.intent(state=State.PROMOTED),)))
+
+        def move(to: State) -> bool:
+            try:
+                store.record(Changes(intents=(make.intent(state=to),)))
+            except Rejected:
+                return False
+            return True
+
+        with ThreadPoolExecutor(2) as pool:
+            won = list(pool.map(move, (State.CANCELLED, State.VETOED)))
+
+        winner = State.CANCELLED if won[0] else State.VETOED
+        assert sorted(won) == [False, True]
+        assert store.intents_of([key()])[0].state is winner
+
+    def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
+        watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))
+        pins = tuple(make.pin(each.key, step) for each in watches for step in (10, 20, 30))
+        over = tuple(watch(key(f"o{n}"), ending=ENDED) for n in range(2000))
+        store.record(Changes(watches=(*watches, *over), pins=pins))
+        best = min(_seconds(lambda: store.book(CLUSTER)) for _ in range(3))
+
+        assert len(store.book(CLUSTER).watches) == 2000
+        assert best <= 0.5
+
+
+_READS = replace(watch().reads, arrivals=tuple(float(n) for n in range(9)), due_s=100.0)
+
+
+def _seconds(work: Any) -> float:
+    """Return the processor's time: other processes on the machine do not count."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin

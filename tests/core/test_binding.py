@@ -1,0 +1,57 @@
+"""Whose run it is: no tag alone proves it, and nobody can make another's job act or be acted on."""
+
+from evalstopd.core.binding import Bound, Claim, Refused, RunFacts, bind
+from evalstopd.core.model import Job, JobKey, Phase
+
+
+def job(job_id: str, uid: int) -> Job:
+    return Job("c", job_id, int(job_id), uid, f"u{uid}", Phase.RUNNING, "RUNNING", 1, 1, 0, 1)
+
+
+def claim(job_id: str, uid: int, run_id: str = "r") -> Claim:
+    one = job(job_id, uid)
+    return Claim(JobKey("c", job_id, uid, 1), one, run_id)
+
+
+def run(tags: dict[str, str] | None = None, deleted: bool = False) -> RunFacts:
+    return RunFacts("r", "RUNNING", deleted, "", tags or {}, {})
+
+
+ALICE, BOB = claim("7", 1001), claim("8", 1002)
+
+
+def test_the_comment_alone_binds_one_way_and_the_runs_tag_makes_it_two() -> None:
+    assert bind([ALICE], {"r": run()}, {}) == {ALICE.key: Bound("r", two_way=False)}
+    assert bind([ALICE], {"r": run({"slurm.job_id": "7"})}, {}) == {ALICE.key: Bound("r", two_way=True)}
+
+
+def test_a_tag_of_another_cluster_does_not_name_the_job() -> None:
+    tags = {"slurm.job_id": "7", "slurm.cluster": "elsewhere"}
+
+    assert bind([ALICE], {"r": run(tags)}, {}) == {ALICE.key: Bound("r", two_way=False)}
+
+
+def test_a_run_named_by_two_jobs_belongs_to_the_one_that_it_names_itself() -> None:
+    decided = bind([BOB, ALICE], {"r": run({"slurm.job_id": "7"})}, {})
+
+    assert decided[ALICE.key] == Bound("r", two_way=True)
+    assert isinstance(decided[BOB.key], Refused)
+
+
+def test_a_run_named_by_two_jobs_and_naming_neither_is_nobodys() -> None:
+    for tags in ({}, {"slurm.job_id": "99"}):
+        decided = bind([ALICE, BOB], {"r": run(tags)}, {})
+
+        assert all(isinstance(each, Refused) for each in decided.values())
+
+
+def test_a_strangers_run_is_not_taken_over_and_the_same_owners_is() -> None:
+    assert bind([BOB], {"r": run({"slurm.job_id": "8"})}, {"r": ALICE.key}) == {
+        BOB.key: Refused("foreign-run", "the run named in the comment was bound to another owner's job before")
+    }
+    later = claim("9", 1001)
+    assert bind([later], {"r": run()}, {"r": ALICE.key}) == {later.key: Bound("r", two_way=False)}
+
+
+def test_a_deleted_run_binds_nothing() -> None:
+    assert isinstance(bind([ALICE], {"r": run(deleted=True)}, {})[ALICE.key], Refused)

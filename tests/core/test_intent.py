@@ -1,0 +1,193 @@
+"""The life of an intent: the table, what withdraws a stop, and that any interrupted pass converges."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.intent import (
+    CLOSED,
+    TRANSITIONS,
+    Cancel,
+    Confirm,
+    Evidence,
+    GiveUp,
+    Intent,
+    NoteCancelled,
+    Promote,
+    SendSignal,
+    Situation,
+    State,
+    Wait,
+    Warn,
+    move,
+    next_step,
+)
+from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung
+from evalstopd.core.watch import Pin, PinState
+from evalstopd.core.wishes import Signal
+
+KEY = JobKey("c", "7", 1000, 100)
+EVIDENCE = Evidence(
+    rule="k-declines:k=2", metric="m", mode="max", run_id="r", proof="comment", two_way=True, steps=(1, 2, 3),
+    scores=(3.0, 2.0, 1.0), trigger_step=3, best_step=1, best_score=3.0, k_before_step=1, declines=2, reason="it fell",
+)  # fmt: skip
+INTENT = Intent(KEY, Life(0, 100), Rung.ENFORCE, EVIDENCE, created_s=50.0, not_before_s=60.0, changed_s=50.0)
+PIN = Pin(KEY, 1, 3.0, PinState.PINNED, 40.0, path="/p")
+GOOD = Situation(
+    phase=Phase.RUNNING, same_life=True, keep=False, rung=Rung.ENFORCE, fresh=True, stale=False, best_step=1,
+    pin=PIN, killed=False,
+)  # fmt: skip
+CANCELLED_END = Ending("CANCELLED", 70.0)
+BEFORE_CANCEL = (State.PLANNED, State.WARNED, State.PROMOTED, State.SIGNALLED)
+
+
+def at(state: State, **fields: object) -> Intent:
+    return replace(INTENT, state=state, **fields)  # type: ignore[arg-type]
+
+
+def test_a_stop_goes_through_warning_notice_promotion_cancel_and_confirmation() -> None:
+    assert next_step(at(State.PLANNED), GOOD, 50.0) == Warn()
+    assert next_step(at(State.WARNED), GOOD, 59.9) == Wait("the owner's notice is running")
+    assert next_step(at(State.WARNED), GOOD, 60.0) == Promote(PIN)
+    assert next_step(at(State.PROMOTED), GOOD, 60.0) == Cancel()
+    ended = replace(GOOD, phase=None, same_life=False, ending=CANCELLED_END)
+    assert next_step(at(State.PROMOTED, cancel_tries=1), ended, 61.0) == NoteCancelled()
+    assert next_step(at(State.CANCELLED, cancel_tries=1), ended, 61.0) == Confirm(CANCELLED_END)
+
+
+def test_the_owner_who_asked_for_a_signal_gets_it_and_the_grace() -> None:
+    signal = Signal("USR1", 30)
+
+    assert next_step(at(State.PROMOTED, signal=signal), GOOD, 60.0) == SendSignal(signal)
+    signalled = at(State.SIGNALLED, signal=signal, changed_s=60.0)
+    assert next_step(signalled, GOOD, 89.0) == Wait("the owner's grace is running")
+    assert next_step(signalled, GOOD, 90.0) == Cancel()
+
+
+@pytest.mark.parametrize("state", BEFORE_CANCEL)
+@pytest.mark.parametrize(
+    ("change", "to"),
+    [
+        ({"keep": True}, State.VETOED),
+        ({"best_step": 9}, State.ABANDONED),
+        ({"same_life": False}, State.ABANDONED),
+        ({"phase": Phase.PENDING}, State.ABANDONED),
+        ({"phase": Phase.ENDING}, State.ABANDONED),
+        ({"killed": True}, State.ABANDONED),
+        ({"rung": Rung.OBSERVE}, State.ABANDONED),
+        ({"stale": True}, State.ABANDONED),
+        ({"phase": None, "same_life": False, "ending": Ending("COMPLETED", 1.0)}, State.ABANDONED),
+    ],
+)
+def test_these_and_only_these_withdraw_a_stop(state: State, change: dict[str, object], to: State) -> None:
+    step = next_step(at(state), replace(GOOD, **change), 100.0)  # type: ignore[arg-type]
+
+    assert isinstance(step, GiveUp)
+    assert step.state is to
+
+
+@pytest.mark.parametrize("state", BEFORE_CANCEL)
+def test_nothing_is_done_to_a_job_that_is_not_seen_running(state: State) -> None:
+    for phase in (None, Phase.SUSPENDED, Phase.UNKNOWN):
+        seen = replace(GOOD, phase=phase, same_life=phase is not None)
+
+        assert isinstance(next_step(at(state), seen, 100.0), Wait)
+
+
+@pytest.mark.parametrize("state", [State.WARNED, State.PROMOTED, State.SIGNALLED])
+def test_without_a_fresh_reading_nothing_is_done(state: State) -> None:
+    assert next_step(at(state), replace(GOOD, fresh=False), 100.0) == Wait("its evals were not read in this pass")
+
+
+@pytest.mark.parametrize("state", [State.WARNED, State.PROMOTED])
+def test_the_warn_rung_stops_nothing(state: State) -> None:
+    intent = replace(at(state), rung=Rung.WARN)
+
+    assert next_step(intent, GOOD, 1e9) == Wait("the warn rung stops nothing")
+
+
+@pytest.mark.parametrize("pin", [None, replace(PIN, state=PinState.LOST), replace(PIN, state=PinState.DROPPED)])
+def test_without_a_safe_checkpoint_the_stop_becomes_a_warning(pin: Pin | None) -> None:
+    step = next_step(at(State.WARNED), replace(GOOD, pin=pin), 100.0)
+
+    assert isinstance(step, GiveUp)
+    assert step.state is State.ABANDONED
+    assert "no safe checkpoint" in step.why
+
+
+def test_a_pin_that_is_still_coming_is_waited_for() -> None:
+    waiting = replace(GOOD, pin=replace(PIN, state=PinState.WANTED))
+
+    assert next_step(at(State.WARNED), waiting, 100.0) == Wait("its best checkpoint is not pinned yet")
+
+
+def test_a_cancel_is_repeated_only_while_the_same_life_is_seen_running() -> None:
+    tried = at(State.PROMOTED, cancel_tries=1)
+
+    assert next_step(tried, GOOD, 100.0) == Cancel()
+    requeued = replace(GOOD, phase=Phase.PENDING, same_life=False)
+    assert next_step(tried, requeued, 100.0) == NoteCancelled()
+    assert isinstance(next_step(at(State.PROMOTED, cancel_tries=5), GOOD, 100.0), GiveUp)
+
+
+def test_an_end_that_nobody_can_tell_is_abandoned_not_confirmed() -> None:
+    seen = replace(GOOD, phase=None, same_life=False, ending=Ending("UNKNOWN", None, source="none"))
+
+    assert isinstance(next_step(at(State.CANCELLED, cancel_tries=1), seen, 100.0), GiveUp)
+
+
+@pytest.mark.parametrize("state", sorted(CLOSED))
+def test_a_closed_intent_stays_closed(state: State) -> None:
+    assert next_step(at(state), replace(GOOD, keep=True), 100.0) == Wait("closed")
+    assert not TRANSITIONS[state]
+
+
+def test_a_move_the_table_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot go from planned to cancelled"):
+        move(INTENT, State.CANCELLED, 1.0)
+
+
+CHANGES = {
+    "phase": st.sampled_from([None, *Phase]),
+    "same_life": st.booleans(),
+    "keep": st.booleans(),
+    "rung": st.sampled_from(Rung),
+    "fresh": st.booleans(),
+    "stale": st.booleans(),
+    "best_step": st.sampled_from([None, 1, 9]),
+    "pin": st.sampled_from([None, PIN, replace(PIN, state=PinState.WANTED), replace(PIN, state=PinState.LOST)]),
+    "killed": st.booleans(),
+    "ending": st.sampled_from([None, CANCELLED_END, Ending("UNKNOWN", None)]),
+}
+situations = st.fixed_dictionaries({}, optional=CHANGES).map(lambda changes: replace(GOOD, **changes))
+
+
+@given(st.sampled_from(State), situations, st.integers(0, 6), st.floats(0, 200))
+def test_the_next_step_is_always_one_the_table_allows(state: State, see: Situation, tries: int, now_s: float) -> None:
+    intent = at(state, cancel_tries=tries)
+    step = next_step(intent, see, now_s)
+    leads = {Warn: State.WARNED, Promote: State.PROMOTED, SendSignal: State.SIGNALLED, NoteCancelled: State.CANCELLED}
+    to = leads.get(type(step)) or (step.state if isinstance(step, GiveUp) else None)
+    if isinstance(step, Confirm):
+        to = State.CONFIRMED
+
+    assert to is None or to in TRANSITIONS[state]
+
+
+@given(st.sampled_from(State), situations, st.integers(0, 6), st.floats(0, 200))
+def test_a_cancel_is_only_ever_the_answer_to_a_whole_picture(
+    state: State, see: Situation, tries: int, now_s: float
+) -> None:
+    intent = at(state, cancel_tries=tries)
+    if isinstance(next_step(intent, see, now_s), Cancel):
+        assert see.phase is Phase.RUNNING
+        assert see.same_life
+        assert see.fresh
+        assert not (see.keep)
+        assert not (see.killed)
+        assert not (see.stale)
+        assert see.rung is Rung.ENFORCE
+        assert now_s >= intent.not_before_s
+        assert state in (State.PROMOTED, State.SIGNALLED)

@@ -1,0 +1,169 @@
+"""The paper's rule, held to its exact meaning and to the exact law of its false stops."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.curve import curve
+from evalstopd.core.detectors import Declining, KDeclines, KeepGoing, Stop, Verdict, detector, fold
+from evalstopd.core.model import Eval, JobView, Mode, Point
+
+VIEW = JobView("1", 0.0, 1)
+scores = st.floats(-10, 10, allow_nan=False)
+
+
+def answers(rule: KDeclines, values: list[float]) -> tuple[Verdict, ...]:
+    return fold(rule, VIEW, [Eval(step, value) for step, value in enumerate(values)])
+
+
+@pytest.mark.parametrize(("k", "mean", "runs"), [(1, 2.718, 8000), (2, 7.924, 8000), (3, 29.98, 6000)])
+def test_flat_noise_is_stopped_after_the_exact_mean_number_of_evals(k: int, mean: float, runs: int) -> None:
+    """The law holds for any i.i.d. continuous noise, whatever its size (paper.md: 2.718 / 7.924 / 29.98)."""
+    stream = random.Random(f"flat {k}")
+    rule = KDeclines(k)
+    lengths = []
+    for _ in range(runs):
+        state, count = rule.start(VIEW), 0
+        while True:
+            count += 1
+            state, verdict = rule.step(state, Eval(count, stream.gauss(0.0, 3.0)))
+            if isinstance(verdict, Stop):
+                break
+        lengths.append(count)
+    spread = math.sqrt(sum((n - mean) ** 2 for n in lengths) / runs / runs)
+
+    assert abs(sum(lengths) / runs - mean) < 4 * spread
+
+
+def test_two_declines_in_a_row_stop_and_a_rise_or_tie_resets() -> None:
+    assert answers(KDeclines(2), [1, 0.9, 1.0, 0.9, 0.9, 0.8, 0.7]) == (
+        KeepGoing(), Declining(1, 2), KeepGoing(), Declining(1, 2), KeepGoing(), Declining(1, 2),
+        Stop("the eval score fell 2 times in a row", 2),
+    )  # fmt: skip
+
+
+def test_it_goes_on_saying_stop_while_the_score_goes_on_falling() -> None:
+    assert [type(v).__name__ for v in answers(KDeclines(2), [4, 3, 2, 1])] == [
+        "KeepGoing", "Declining", "Stop", "Stop",
+    ]  # fmt: skip
+
+
+def test_a_fall_of_exactly_min_delta_does_not_count() -> None:
+    rule = KDeclines(1, min_delta=0.5)
+
+    assert answers(rule, [1.0, 0.5])[-1] == KeepGoing()
+    assert isinstance(answers(rule, [1.0, 0.4999])[-1], Stop)
+
+
+def test_with_mode_min_a_rise_is_the_decline() -> None:
+    assert isinstance(answers(KDeclines(2, Mode.MIN), [1, 2, 3])[-1], Stop)
+    assert answers(KDeclines(2, Mode.MIN), [3, 2, 1])[-1] == KeepGoing()
+
+
+@given(st.lists(scores, min_size=1, max_size=30), st.data())
+def test_missing_nan_and_infinite_scores_neither_count_nor_reset(values: list[float], data: st.DataObject) -> None:
+    bad = st.sampled_from([math.nan, math.inf, -math.inf, 1.797e308, -1.797e308])
+    holes = data.draw(st.lists(st.tuples(st.integers(0, len(values)), bad), max_size=8))
+    mixed = list(values)
+    for place, value in sorted(holes, reverse=True):
+        mixed.insert(place, value)
+
+    assert answers(KDeclines(2), mixed) == answers(KDeclines(2), values)
+
+
+def test_the_step_itself_passes_over_what_is_no_score() -> None:
+    rule = KDeclines(2)
+
+    assert rule.step((1.0, 1), Eval(3, math.nan)) == ((1.0, 1), Declining(1, 2))
+
+
+@given(st.lists(scores, max_size=30), st.integers(1, 5))
+def test_a_larger_k_never_stops_earlier(values: list[float], k: int) -> None:
+    def first(verdicts: tuple[Verdict, ...]) -> int:
+        return next((i for i, v in enumerate(verdicts) if isinstance(v, Stop)), len(verdicts))
+
+    assert first(answers(KDeclines(k), values)) <= first(answers(KDeclines(k + 1), values))
+
+
+points = st.builds(
+    Point,
+    run_id=st.sampled_from(["a", "b"]),
+    step=st.integers(0, 12),
+    value=st.one_of(scores, st.sampled_from([math.nan, math.inf])),
+    timestamp_ms=st.integers(0, 20),
+    life=st.integers(0, 2),
+)
+
+
+@given(st.lists(points, max_size=40), st.randoms())
+def test_the_curve_depends_on_the_points_alone_not_on_their_order_or_repetition(
+    given_points: list[Point], shuffle: random.Random
+) -> None:
+    again = [*given_points, *given_points]
+    shuffle.shuffle(again)
+
+    assert curve(again) == curve(given_points)
+    assert [e.step for e in curve(given_points)] == sorted({e.step for e in curve(given_points)})
+
+
+@given(st.lists(scores, min_size=1, max_size=25, unique=True), st.integers(0, 24), st.data())
+def test_a_late_point_ends_in_the_fold_of_the_sorted_curve(values: list[float], late: int, data: st.DataObject) -> None:
+    """Whatever arrives when, the final verdicts are those of the whole curve in step order."""
+    full = [Point("r", step, value, step) for step, value in enumerate(values)]
+    order = data.draw(st.permutations(full))
+    arrived: list[Point] = []
+    last: tuple[Verdict, ...] = ()
+    for point in order:
+        arrived.append(point)
+        last = fold(KDeclines(2), VIEW, curve(arrived))
+
+    assert last == fold(KDeclines(2), VIEW, curve(full))
+
+
+@given(st.lists(scores, min_size=1, max_size=30), st.lists(st.integers(1, 6), min_size=1, max_size=30))
+def test_polling_rarely_gives_the_same_verdicts_at_the_same_evals(values: list[float], gaps: list[int]) -> None:
+    """Points in step order, seen in batches of any size: each batch's fold agrees with the eval-by-eval fold."""
+    full = [Point("r", step, value, step) for step, value in enumerate(values)]
+    every = fold(KDeclines(2), VIEW, curve(full))
+    seen = 0
+    for gap in gaps:
+        seen = min(len(full), seen + gap)
+
+        assert fold(KDeclines(2), VIEW, curve(full[:seen])) == every[:seen]
+
+
+def test_what_a_later_life_repeats_replaces_the_earlier_life() -> None:
+    first = [Point("a", 10, 0.5, 1000), Point("a", 20, 0.9, 2000)]
+    later = [Point("b", 20, 0.4, 500, life=1)]
+
+    assert [(e.step, e.score, e.life) for e in curve([*later, *first])] == [(10, 0.5, 0), (20, 0.4, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k-decline", "unknown rule 'k-decline'"),
+        ("k-declines:q=3", "has no parameter 'q'"),
+        ("k-declines:k=0", "k must be at least 1"),
+        ("k-declines:k=1.5", "a whole number"),
+        ("k-declines:k=two", "'two' is not a number"),
+        ("k-declines:k=2,k=3", "each parameter once"),
+        ("k-declines:min_delta=-1", "must be finite and not negative"),
+        ("k-declines:min_delta=nan", "must be finite and not negative"),
+    ],
+)
+def test_a_bad_rule_is_refused_in_words(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        detector(text)
+
+
+@pytest.mark.parametrize("text", ["k-declines:k=2", "k-declines:k=3,min_delta=0.06", "never"])
+def test_a_rule_reads_back_from_its_own_text(text: str) -> None:
+    assert detector(text).spec == text
+
+
+def test_never_lets_every_run_go_on() -> None:
+    assert set(fold(detector("never"), VIEW, [Eval(i, -float(i)) for i in range(50)])) == {KeepGoing()}

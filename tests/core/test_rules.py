@@ -1,0 +1,65 @@
+"""Which rung a job stands on: owners may lower it, nobody's settings may raise it for a job already seen."""
+
+from dataclasses import replace
+
+import pytest
+
+from evalstopd.core.model import Job, Mode, Phase, Rung
+from evalstopd.core.rules import Rules, ServerClass, is_governed, site_terms, standing
+from evalstopd.core.wishes import parse_comment
+
+SITE = Rules(rung=Rung.ENFORCE, metric="acc", server=ServerClass.AUTHENTICATED)
+OPEN = replace(SITE, server=ServerClass.OPEN)
+JOB = Job("c", "7", 7, 1001, "alice", Phase.RUNNING, "RUNNING", 1, 1, 0, 4, account="ml", partition="gpu")
+
+
+def rung(rules: Rules, comment: str = "", first: Rules | None = None) -> Rung:
+    return standing(site_terms(first or rules), parse_comment(comment), rules).terms.rung
+
+
+def test_the_default_site_only_observes() -> None:
+    assert Rules().rung is Rung.OBSERVE
+    assert rung(Rules(), "evalstop=enforce") is Rung.OBSERVE
+
+
+@pytest.mark.parametrize("wish", list(Rung))
+def test_the_owner_lowers_the_rung_and_never_raises_it(wish: Rung) -> None:
+    assert rung(SITE, f"evalstop={wish.word}") is wish
+    assert rung(replace(SITE, rung=Rung.WARN), f"evalstop={wish.word}") is min(wish, Rung.WARN)
+
+
+def test_an_open_server_has_the_ceiling_warn_unless_owner_or_admin_lift_it() -> None:
+    assert rung(OPEN) is Rung.WARN
+    assert rung(OPEN, "evalstop=enforce") is Rung.ENFORCE
+    assert rung(replace(OPEN, open_server_accepted="one tenant only")) is Rung.ENFORCE
+    assert rung(replace(OPEN, open_server_accepted="one tenant only"), "evalstop=warn") is Rung.WARN
+
+
+def test_settings_never_get_stricter_for_a_job_already_seen_but_may_loosen() -> None:
+    observed = replace(SITE, rung=Rung.OBSERVE)
+
+    assert rung(SITE, first=observed) is Rung.OBSERVE
+    assert rung(observed, first=SITE) is Rung.OBSERVE
+    patient = replace(SITE, rule="k-declines:k=5")
+    assert standing(site_terms(patient), parse_comment(""), SITE).terms.rule == "k-declines:k=5"
+    never = replace(SITE, rule="never")
+    assert standing(site_terms(SITE), parse_comment(""), never).terms.rule == "never"
+
+
+def test_an_ambiguous_comment_takes_the_job_off_every_rung() -> None:
+    assert rung(SITE, "evalstop=enforce evalstop=enforce") is Rung.OFF
+
+
+def test_the_owner_names_metric_direction_and_k() -> None:
+    wishes = parse_comment("evalstop_metric=loss evalstop_mode=min evalstop_k=4")
+    terms = standing(site_terms(replace(SITE, rule="k-declines:k=2,min_delta=0.1")), wishes, SITE).terms
+
+    assert (terms.metric, terms.mode, terms.rule) == ("loss", Mode.MIN, "k-declines:k=4,min_delta=0.1")
+
+
+def test_jobs_without_gpus_of_other_partitions_exempt_or_heterogeneous_are_not_governed() -> None:
+    assert is_governed(JOB, SITE)
+    assert not is_governed(replace(JOB, gpus=0), SITE)
+    assert not is_governed(replace(JOB, het_id=7), SITE)
+    assert not is_governed(JOB, replace(SITE, partitions=("other",)))
+    assert not is_governed(JOB, replace(SITE, exempt_accounts=("ml",)))

@@ -1,0 +1,73 @@
+"""What owners may write into the comment, and what is never understood as something else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.model import Mode, Rung
+from evalstopd.core.wishes import Signal, Wishes, merge_token, parse_comment
+
+
+def test_every_token_is_read() -> None:
+    comment = (
+        "mlflow_run=abc123, evalstop=enforce; evalstop_metric=eval/gold_reward evalstop_mode=min "
+        "evalstop_k=3 evalstop_signal=USR1@60"
+    )
+
+    assert parse_comment(comment) == Wishes(
+        "abc123", Rung.ENFORCE, False, "eval/gold_reward", Mode.MIN, 3, Signal("USR1", 60), ()
+    )
+
+
+@pytest.mark.parametrize("comment", ["", "my favourite run", "(null)", "project=x team=y", "= == ,;"])
+def test_other_peoples_words_mean_nothing(comment: str) -> None:
+    assert parse_comment(comment) == Wishes()
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "evalstop=enforce evalstop=off",
+        "mlflow_run=a mlflow_run=b",
+        "mlflow_run=a mlflow_run=a",
+        "evalstop=maybe",
+        "evalstop=",
+        "evalstop_k=0",
+        "evalstop_k=-1",
+        "evalstop_k=2.5",
+        "evalstop_mode=up",
+        "evalstop_signal=KILL@5",
+        "evalstop_signal=USR1",
+        "evalstop_typo=1",
+        "mlflow_run=../../x",
+        "mlflow_run=" + "a" * 65,
+        "evalstop_metric=x%2e",
+    ],
+)
+def test_an_unknown_value_or_a_duplicate_is_a_fault(comment: str) -> None:
+    assert parse_comment(comment).faults
+
+
+def test_keep_holds_even_beside_a_fault() -> None:
+    assert parse_comment("evalstop=keep evalstop=enforce evalstop_k=x").keep
+
+
+def test_keep_is_no_rung() -> None:
+    assert parse_comment("evalstop=keep") == Wishes(keep=True)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_harm(comment: str) -> None:
+    wishes = parse_comment(comment)
+
+    assert all(fault.isascii() and fault.isprintable() for fault in wishes.faults)
+
+
+def test_merging_keeps_what_is_there_and_replaces_the_key() -> None:
+    assert merge_token("mlflow_run=a evalstop=enforce note", "evalstop", "keep") == "mlflow_run=a note evalstop=keep"
+    assert merge_token("", "evalstop", "keep") == "evalstop=keep"
+
+
+@given(st.text(alphabet="ab=,; keplsto", max_size=60))
+def test_after_merging_keep_the_veto_is_always_understood(comment: str) -> None:
+    assert parse_comment(merge_token(comment, "evalstop", "keep")).keep

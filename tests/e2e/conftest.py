@@ -1,0 +1,82 @@
+"""The real parts that end-to-end tests share: one small cluster, one MLflow server, the rig's users."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from demo.rig import users
+from demo.rig.cluster import Cluster
+from demo.rig.mlflow_server import MlflowServer
+from demo.rig.packages import ensure_packages, obstacle
+from demo.rig.places import new_reachable_directory
+from demo.service import Service
+
+from tests.e2e.site import METRIC, Site
+
+ACCOUNT = "ml"
+
+
+@pytest.fixture(scope="session")
+def reachable_directory() -> Iterator[Path]:
+    """A folder that other users may enter; pytest closes its own whenever a session starts."""
+    directory = new_reachable_directory("evsrig-")
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def slurm_machine() -> None:
+    """A machine that can run Slurm, with its packages installed; skips where it cannot be one."""
+    if reason := obstacle():
+        pytest.skip(f"SLURM TESTS SKIPPED: {reason}")
+    ensure_packages(lambda line: print(line, file=sys.stderr))
+
+
+@pytest.fixture(scope="session")
+def slurm_users(slurm_machine: None) -> None:
+    """The rig's users exist."""
+    users.ensure_users()
+
+
+@pytest.fixture(scope="session")
+def cluster(slurm_users: None, reachable_directory: Path) -> Iterator[Cluster]:
+    """Two nodes of four GPUs; alice and bob may submit, the daemon's user is Operator."""
+    with Cluster(reachable_directory / "slurm", nodes=2, gpus=4) as running:
+        running.add_account(ACCOUNT)
+        running.add_user(users.ALICE, ACCOUNT)
+        running.add_user(users.BOB, ACCOUNT)
+        running.add_user(users.DAEMON, ACCOUNT, admin_level="Operator")
+        yield running
+
+
+@pytest.fixture
+def make_site(
+    cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Site]]:
+    """A maker of sites: `make_site(start=True, SECTION={...})` has a daemon in enforce mode unless told otherwise."""
+    made: list[Site] = []
+    keeper = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60]
+
+    def make(*, start: bool = True, **changes: Mapping[str, object]) -> Site:
+        settings: dict[str, dict[str, object]] = {
+            "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC},
+            "enforce": {"override": "a test", "notice_s": 0},
+            "mlflow": {"tracking_uri": mlflow_server.uri, "server": "authenticated", "time_limit_s": 2.0},
+            "daemon": {"tick_s": 0.4},
+        }
+        for section, values in changes.items():
+            settings.setdefault(section, {}).update(values)
+        service = Service(reachable_directory / name, cluster, sys.executable, keeper, settings)
+        service.__enter__()
+        made.append(Site(cluster, mlflow_server, service))
+        if start:
+            service.start_daemon()
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.service.stop()
+        site.clear()

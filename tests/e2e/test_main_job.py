@@ -1,0 +1,287 @@
+"""The main job on a real Slurm cluster and a real MLflow server, with two users and an unprivileged daemon."""
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from demo.rig import users
+from demo.rig.mlflow_server import MlflowServer
+
+from evalstopd.core.intent import State
+from tests.e2e.site import FALL, RISE, Site
+
+pytestmark = [pytest.mark.slurm, pytest.mark.mlflow]
+ALICE, BOB = users.ALICE, users.BOB
+MakeSite = Callable[..., Site]
+
+
+def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_go_on(make_site: MakeSite) -> None:
+    """Issue, case 1: stop after the k-th decline, pinned best although rotated, next job, words that agree."""
+    site = make_site()
+    falling, rising = site.train(ALICE, FALL), site.train(BOB, RISE)
+    waiting = site.cluster.sbatch(BOB, "#!/bin/sh\nsleep 30\n", "--gpus=4", "--nodes=1")
+    site.wait(lambda: site.events(falling)[-1:] and site.events(falling)[-1][0] == "handed", "the stop and its heirs")
+
+    intent = site.intents(falling)[0]
+    assert intent.evidence.trigger_step == 50
+    assert intent.evidence.declines == 2
+    assert site.accounted(falling) == "CANCELLED"
+    assert site.state(waiting) == "RUNNING"
+    assert site.state(rising) == "RUNNING"
+    assert intent.handed_to == (waiting,)
+    check_pin(site, falling, Path(intent.kept_path))
+    check_words(site, falling)
+    kinds = [kind for kind, _ in site.events(falling)]
+    assert kinds == ["planned", "warning", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run",
+                     "telling", "handed"]  # fmt: skip
+    assert site.intents(rising) == ()
+
+
+def check_pin(site: Site, job: str, best: Path) -> None:
+    """The best checkpoint is whole, the owner's, and gone from the trainer's own folder."""
+    folder = site.cluster.work(ALICE) / f"out-{job}"
+    assert not (folder / "checkpoint-30").exists()
+    assert os.readlink(best) == "step-30"
+    assert sorted(path.name for path in best.iterdir()) == ["model.safetensors", "trainer_state.json"]
+    assert {path.owner() for path in (best, *best.iterdir())} == {ALICE}
+    assert (best.stat().st_mode & 0o777) == 0o500
+
+
+def check_words(site: Site, job: str) -> None:
+    """Tags, run status, events and the daemon's notice say the same."""
+    intent = site.intents(job)[0]
+    run = site.run(intent.evidence.run_id)
+    events = dict(site.events(job))
+    reason = intent.evidence.reason
+    assert run["status"] == "KILLED"
+    assert run["tags"]["evalstop.reason"] == reason == events["planned"]
+    assert run["tags"]["evalstop.state"] == intent.state.value == "confirmed"
+    assert run["tags"]["evalstop.checkpoint"] == intent.kept_path
+    assert intent.kept_path in events["promoted"]
+    assert reason in events["confirmed"]
+    assert reason in site.service.log.read_text()
+
+
+def test_observe_keeps_book_and_touches_nothing(make_site: MakeSite) -> None:
+    """Issue, case 2: the observe rung."""
+    site = make_site(rules={"rung": "observe"}, enforce={"override": ""})
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: site.evals(job) == 8, "all evals read")
+    watch = site.watch(job)
+    assert watch is not None
+    booked = site.store.would_be_of([watch.key])
+
+    assert [stop.evidence.trigger_step for stop in booked] == [50]
+    assert site.state(job) == "RUNNING"
+    assert not (site.cluster.work(ALICE) / ".evalstop" / f"{watch.key.cluster}-{job}-{watch.key.submitted_s}").exists()
+    assert not [tag for tag in site.run(watch.run_id or "")["tags"] if tag.startswith("evalstop.")]
+
+
+def test_warn_says_so_and_stops_nothing(make_site: MakeSite) -> None:
+    """Issue, case 2: the warn rung."""
+    site = make_site(rules={"rung": "warn"}, enforce={"override": ""})
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: site.evals(job) == 8, "all evals read")
+
+    assert site.state(job) == "RUNNING"
+    assert [intent.state for intent in site.intents(job)] == [State.WARNED]
+    assert f"evalstopd keep {job}" in site.service.log.read_text()
+
+
+def test_keep_by_the_owner_wins_and_needs_neither_store_nor_daemon(make_site: MakeSite) -> None:
+    """Issue, case 2: the veto, written while the daemon is dead and its store is away."""
+    site = make_site(enforce={"notice_s": 4.0})
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: site.intents(job), "the decision")
+    site.service.kill_daemon()
+    hidden = site.service.database.parent.rename(site.service.directory / "hidden")
+    by_bob = site.service.command("keep", job, user=BOB)
+    by_alice = site.service.command("keep", job, user=ALICE)
+    without_store = site.service.command("tick")
+    hidden.rename(site.service.database.parent)
+    site.service.start_daemon()
+    site.wait(lambda: site.intents(job)[0].closed, "the veto")
+
+    assert by_bob.returncode == 1
+    assert "evalstop=keep" in by_alice.stdout
+    assert without_store.returncode != 0
+    assert site.intents(job)[0].state is State.VETOED
+    assert site.state(job) == "RUNNING"
+    assert "mlflow_run=" in site.cluster.squeue("-j", job, "-o", "%k")
+
+
+def test_a_tick_whose_store_is_away_acts_on_nothing(make_site: MakeSite) -> None:
+    """Issue, case 2: no store, no action; and the daemon goes on once it is back."""
+    site = make_site(enforce={"notice_s": 3.0})
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: [i for i in site.intents(job) if i.state is State.WARNED], "the warning")
+    os.rename(site.service.database, f"{site.service.database}.away")
+    site.service.database.mkdir()
+    before = site.service.log.stat().st_size
+    site.wait(lambda: site.service.log.read_text()[before:].count("nothing done") >= 8, "ticks without a store")
+    assert site.state(job) == "RUNNING"
+    site.service.database.rmdir()
+    os.rename(f"{site.service.database}.away", site.service.database)
+    site.wait(lambda: site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    assert site.accounted(job) == "CANCELLED"
+
+
+def test_slurmctld_down_and_up_again(make_site: MakeSite) -> None:
+    """Issue, case 3: without a controller nothing is done, and the next tick goes on."""
+    site = make_site()
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: site.evals(job) >= 3, "three evals")
+    site.cluster.stop_controller()
+    before = site.service.log.stat().st_size
+    try:
+        site.wait(lambda: "nothing decided" in site.service.log.read_text()[before:], "a tick without a controller")
+        assert site.intents(job) == ()
+    finally:
+        site.cluster.start_controller()
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    assert site.accounted(job) == "CANCELLED"
+    assert site.service.daemon_ended(0.1) is None
+
+
+def test_mlflow_down_and_up_again(make_site: MakeSite, mlflow_server: MlflowServer) -> None:
+    """Issue, case 3: a dead server stops no job; what was logged before is read when it is back."""
+    site = make_site(enforce={"notice_s": 3.0})
+    job = site.train(ALICE, FALL, pace_s=0.3)
+    site.wait(lambda: site.intents(job) and site.evals(job) == 8, "the decision, and the last eval")
+    mlflow_server.kill()
+    before = site.service.log.stat().st_size
+    try:
+        site.wait(lambda: site.service.log.read_text()[before:].count("MLflow") >= 6, "ticks without MLflow")
+        assert site.state(job) == "RUNNING"
+    finally:
+        mlflow_server.start()
+    site.wait(lambda: site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    assert site.accounted(job) == "CANCELLED"
+
+
+class Error500(BaseHTTPRequestHandler):
+    """A server whose every answer is an error."""
+
+    def do_GET(self) -> None:
+        self.send_error(500)
+
+    do_POST = do_GET  # noqa: N815  the name is the base class's
+
+    def log_message(self, *arguments: object) -> None:
+        del arguments
+
+
+@pytest.fixture
+def broken_mlflow() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Error500)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_mlflow_answering_500_and_well_again(make_site: MakeSite, broken_mlflow: str) -> None:
+    """Issue, case 3: errors are no evals; a daemon started on the real server finds everything."""
+    site = make_site(start=False)
+    site.service.configure(mlflow={"tracking_uri": broken_mlflow})
+    site.service.start_daemon()
+    job = site.train(ALICE, FALL, pace_s=0.3)
+    site.wait(lambda: site.service.log.read_text().count("MLflow: ") >= 5, "ticks with errors")
+    assert site.intents(job) == ()
+    assert site.service.stop_daemon() == 0
+    site.service.configure()
+    site.service.start_daemon()
+    site.wait(lambda: "abandoned" in dict(site.events(job)), "the decision, and that nothing safe is left to stop on")
+
+    assert site.evals(job) == 8
+    assert site.state(job) == "RUNNING"
+    assert "no safe checkpoint" in dict(site.events(job))["abandoned"]
+
+
+@pytest.mark.parametrize("effect", ["publish", "cancel", "mark_killed"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite, effect: str, moment: str) -> None:
+    """Issue, case 4: SIGKILL round three effects of an intent, each before and after: one cancel, nothing forgotten."""
+    site = make_site(start=False)
+    wrapper = site.service.directory / "fused_daemon.py"
+    shutil.copy(Path(__file__).with_name("fused_daemon.py"), wrapper)
+    wrapper.chmod(0o755)
+    site.service.start_daemon(wrapper=wrapper, arguments=(effect, moment))
+    job = site.train(ALICE, FALL)
+    site.wait(lambda: site.service.daemon_ended(0.1) == -9, "the daemon is killed")
+    site.service.start_daemon()
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    log = (site.cluster.directory / "log" / "slurmctld.log").read_text()
+    assert len(re.findall(rf"REQUEST_KILL_JOB JobId={job}\b", log)) == 1
+    assert [kind for kind, _ in site.events(job)].count("confirmed") == 1
+    check_pin(site, job, Path(site.intents(job)[0].kept_path))
+    check_words(site, job)
+
+
+def test_forged_records_and_a_strangers_run(make_site: MakeSite) -> None:
+    """Issue, case 5: newlines in comment and name forge nothing; another's run in my comment harms nobody."""
+    site = make_site()
+    victim = site.train(ALICE, RISE)
+    site.wait(lambda: site.evals(victim) >= 1, "the victim is watched")
+    watch = site.watch(victim)
+    assert watch is not None
+    run_id = watch.run_id or ""
+    row = f"x\n{victim}|RUNNING|0|mlflow_run={run_id}\n"
+    idle = "#!/bin/sh\nsleep 40\n"
+    options = ("--gpus=2", "--nodes=1", f"--job-name=a\n{victim} RUNNING evalstop=off")
+    forger = site.cluster.sbatch(BOB, idle, *options, f"--comment={row}")
+    thief = site.train(BOB, FALL, "--gpus=2", "--nodes=1", more=f"--run {run_id}")
+    site.wait(lambda: site.evals(victim) == 8 and site.remarks() != [], "all evals of the victim read")
+
+    assert {site.state(job) for job in (victim, forger, thief)} == {"RUNNING"}
+    assert site.intents(victim) == site.intents(thief) == site.intents(forger) == ()
+    assert not [tag for tag in site.run(run_id)["tags"] if tag.startswith("evalstop.")]
+    said = [(job, code) for job, code, _ in site.remarks()]
+    assert {job for job, _ in said} == {thief}
+    assert len(said) == len(set(said))
+    assert {code for _, code in said} <= {"disputed-run", "foreign-run"}
+
+
+@pytest.mark.parametrize("falling", [1, 3])
+def test_one_task_of_an_array_is_stopped_and_its_sisters_live_on(make_site: MakeSite, falling: int) -> None:
+    """Issue, case 6: the last task carries the array's own raw id, and is still the only one stopped."""
+    site = make_site()
+    lines = [f"[ $SLURM_ARRAY_TASK_ID = {falling} ] && exec {site.command(FALL)}", f"exec {site.command(RISE)}"]
+    script = "\n".join(["#!/bin/sh", *lines, ""])
+    array = site.cluster.sbatch(ALICE, script, "--gpus=2", "--nodes=1", "--array=0-3")
+    task = f"{array}_{falling}"
+    site.wait(lambda: site.intents(task) and site.intents(task)[0].state is State.CONFIRMED, "the stop")
+
+    sisters = [f"{array}_{n}" for n in range(4) if n != falling]
+    assert site.accounted(task) == "CANCELLED"
+    assert [site.state(sister) for sister in sisters] == ["RUNNING"] * 3
+    site.wait(lambda: all(site.evals(sister) == 8 for sister in sisters), "the sisters' evals")
+    assert all(site.intents(sister) == () for sister in sisters)
+
+
+def test_sigterm_ends_the_daemon_cleanly(make_site: MakeSite) -> None:
+    """The daemon says READY as systemd wants it (the rig waits for it), and exits with 0 at SIGTERM."""
+    site = make_site()
+
+    assert site.service.stop_daemon() == 0
+
+
+def test_check_says_in_plain_words_what_is_wrong(make_site: MakeSite, broken_mlflow: str) -> None:
+    site = make_site()
+    assert all(each["good"] for each in site.service.json("check"))
+    site.service.configure(mlflow={"tracking_uri": broken_mlflow}, keeper={"socket": "/nowhere/keeper.sock"})
+    site.service.kill_switch.touch()
+    bad = {each["what"]: each["text"] for each in site.service.json("check") if not each["good"]}
+
+    assert set(bad) == {"mlflow", "keeper", "kill switch"}

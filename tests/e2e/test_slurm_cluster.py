@@ -1,0 +1,164 @@
+"""The Slurm adapter against real Slurm: the contract, rights, and what only the real one shows."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from demo.rig import users
+from demo.rig.cluster import Cluster as Rig
+
+from evalstopd.adapters.slurm import SlurmCluster
+from evalstopd.adapters.slurm.run import ProcessRunner
+from evalstopd.core.model import Life, Phase
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import EndingQuery
+from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
+from tests.e2e.slurm_world import SlurmWorld
+
+pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
+OUTAGE_S = 10.0
+
+
+@pytest.fixture(name="slurm")
+def _slurm(cluster: Rig) -> Iterator[SlurmWorld]:
+    world = SlurmWorld(cluster)
+    yield world
+    world.clear()
+
+
+class TestSlurmCluster(ClusterContract):
+    """The contract over real Slurm, asked as an Operator."""
+
+    @pytest.fixture
+    def world(self, slurm: SlurmWorld) -> ClusterWorld:
+        return slurm
+
+
+def test_each_question_is_one_command_whatever_the_number_of_jobs(slurm: SlurmWorld) -> None:
+    tasks = slurm.submit_array(slurm.alice, 6)
+    cluster = slurm.cluster
+    questions: list[Callable[[], object]] = [
+        cluster.queue,
+        lambda: cluster.look(tasks),
+        lambda: cluster.cancel(tasks),
+        lambda: cluster.endings([EndingQuery(task, Life(0, 1)) for task in tasks]),
+    ]
+    for number, ask in enumerate(questions, start=1):
+        ask()
+        assert cluster.calls == number
+
+
+def test_others_without_the_right_are_refused_and_the_job_lives(slurm: SlurmWorld) -> None:
+    job_id = slurm.submit(slurm.alice, comment="mlflow_run=a")
+    bob = slurm.seen_by(users.BOB)
+    assert bob.look([job_id])[job_id].uid == slurm.alice
+    for act in (
+        lambda: bob.cancel([job_id]),
+        lambda: bob.signal(job_id, "USR1"),
+        lambda: bob.set_comment(job_id, "evalstop=keep"),
+    ):
+        with pytest.raises(Rejected):
+            act()
+    job = slurm.cluster.look([job_id])[job_id]
+    assert (job.phase, job.comment) == (Phase.RUNNING, "mlflow_run=a")
+    assert slurm.signals(job_id) == []
+
+
+def test_an_owner_writes_the_comment_of_a_task_that_has_the_arrays_number(slurm: SlurmWorld) -> None:
+    tasks = slurm.submit_array(slurm.alice, 3)
+    slurm.seen_by(users.ALICE).set_comment(tasks[-1], "evalstop=keep")
+    seen = slurm.cluster.look(tasks)
+    assert [seen[task].comment for task in tasks] == ["", "", "evalstop=keep"]
+    assert tasks[-1].partition("_")[0] == str(seen[tasks[-1]].raw_id)
+
+
+def test_a_comment_outlives_a_requeue(slurm: SlurmWorld) -> None:
+    job_id = slurm.submit(slurm.alice)
+    slurm.cluster.set_comment(job_id, "evalstop=keep")
+    slurm.requeue(job_id)
+    job = slurm.cluster.look([job_id])[job_id]
+    assert (job.restarts, job.comment) == (1, "evalstop=keep")
+
+
+def test_tasks_that_wait_are_one_job_and_can_be_looked_at_one_by_one(slurm: SlurmWorld) -> None:
+    array = slurm.submit_only(slurm.alice, "--hold", "--gpus=1", "--array=0-4%2")
+    (job,) = slurm.cluster.queue().jobs
+    assert (job.job_id, job.phase, job.gpus) == (f"{array}_[0-4%2]", Phase.PENDING, 1)
+    assert slurm.cluster.look([f"{array}_3"])[f"{array}_3"].phase is Phase.PENDING
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"\x1b]0;t\x07", b"c" * 1000, b"a|b\tc\x1fd\r", "ü\u2028".encode()])
+def test_any_bytes_in_name_and_comment_stay_where_they_are(slurm: SlurmWorld, text: bytes) -> None:
+    said = text.decode(errors="surrogateescape")
+    hostile = slurm.submit_only(slurm.alice, "--hold", f"--comment={said}", f"--job-name=\n{said[:200]}")
+    honest = slurm.submit_only(slurm.bob, "--hold", "--comment=mlflow_run=b", "--job-name=b")
+    jobs = {job.job_id: job for job in slurm.cluster.queue().jobs}
+    assert jobs.keys() == {hostile, honest}
+    assert (jobs[hostile].comment, jobs[hostile].name) == (said, f"\n{said[:200]}")
+    assert (jobs[honest].comment, jobs[honest].name, jobs[honest].uid) == ("mlflow_run=b", "b", slurm.bob)
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus"),
+    [
+        (["--gpus=3"], 3),
+        (["--gres=gpu:2"], 2),
+        (["--nodes=2", "--gpus-per-node=2"], 4),
+        (["--ntasks=2", "--gpus-per-task=2"], 4),
+        ([], 0),
+    ],
+)
+def test_gpus_are_counted_however_they_were_asked_for(slurm: SlurmWorld, options: list[str], gpus: int) -> None:
+    slurm.submit_only(slurm.alice, *options)
+    slurm.until(lambda: [job.phase for job in slurm.cluster.queue().jobs] == [Phase.RUNNING])
+    (job,) = slurm.cluster.queue().jobs
+    assert job.gpus == gpus
+
+
+def test_submit_times_are_epochs_whatever_the_time_zone(slurm: SlurmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    before = time.time()
+    job_id = slurm.submit(slurm.alice)
+    job = slurm.cluster.look([job_id])[job_id]
+    assert before - 1 <= job.submitted_s <= time.time()
+    slurm.finish(job_id)
+    query = EndingQuery(job_id, job.life)
+    slurm.until(lambda: query in slurm.cluster.endings([query]))
+    ended_s = slurm.cluster.endings([query])[query].ended_s
+    assert ended_s is not None
+    assert before <= ended_s <= time.time() + 1
+
+
+def test_without_accounting_the_controller_tells_how_a_life_ended(slurm: SlurmWorld) -> None:
+    cluster = _without_accounting(slurm.rig)
+    job_id, again = slurm.submit(slurm.alice), slurm.submit(slurm.alice)
+    queries = [EndingQuery(each, cluster.look([each])[each].life) for each in (job_id, again)]
+    slurm.finish(job_id)
+    slurm.requeue(again)
+    slurm.until(lambda: len(cluster.endings(queries)) == 2)
+    endings = cluster.endings(queries)
+    assert [(endings[query].state, endings[query].source) for query in queries] == [
+        ("COMPLETED", "controller"),
+        ("REQUEUED", "controller"),
+    ]
+
+
+def test_an_outage_is_told_in_time_and_never_as_an_empty_queue(slurm: SlurmWorld) -> None:
+    job_id = slurm.submit(slurm.alice)
+    query = EndingQuery(job_id, slurm.cluster.look([job_id])[job_id].life)
+    with slurm.down():
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            slurm.cluster.queue()
+        assert time.monotonic() - began < OUTAGE_S
+        assert slurm.cluster.endings([query]) == {}
+    slurm.until(lambda: [job.job_id for job in slurm.cluster.queue().jobs] == [job_id])
+
+
+def _without_accounting(rig: Rig) -> SlurmCluster:
+    """Return the cluster as a site without slurmdbd has it: the same controller, no accounting configured."""
+    conf = rig.directory / "etc" / "plain.conf"
+    lines = (rig.directory / "etc" / "slurm.conf").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("Accounting")]
+    conf.write_text("\n".join([*kept, "AccountingStorageType=accounting_storage/none", ""]))
+    return SlurmCluster(run=ProcessRunner(conf=str(conf)))

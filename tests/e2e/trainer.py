@@ -1,0 +1,81 @@
+"""A training job as evalstopd meets it, without the training: logs scores, saves and rotates checkpoints.
+
+Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import struct
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+METRIC = "eval/score"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("uri")
+    parser.add_argument("scores", type=lambda text: [float(each) for each in text.split(",")])
+    parser.add_argument("pace_s", type=float)
+    parser.add_argument("--comment", default="", help="the owner's words; the run is added to them")
+    parser.add_argument("--run", default="", help="name this run in the comment instead of an own one")
+    parser.add_argument("--linger-s", type=float, default=60.0)
+    options = parser.parse_args()
+    output = Path(f"out-{job_id()}")
+    run = make_run(options.uri, str(output))
+    link(options.run or run, options.comment)
+    for number, score in enumerate(options.scores, 1):
+        step = number * 10
+        call(options.uri, "runs/log-metric", run_id=run, key=METRIC, value=score, step=step, timestamp=now_ms())
+        save(output, step)
+        time.sleep(options.pace_s)
+    time.sleep(options.linger_s)
+
+
+def job_id() -> str:
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    return f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else os.environ["SLURM_JOB_ID"]
+
+
+def make_run(uri: str, output: str) -> str:
+    tags = [{"key": "slurm.job_id", "value": os.environ["SLURM_JOB_ID"]}]
+    made = call(uri, "runs/create", experiment_id="0", start_time=now_ms(), tags=tags)
+    run_id: str = made["run"]["info"]["run_id"]
+    call(uri, "runs/log-batch", run_id=run_id, metrics=[], params=[{"key": "output_dir", "value": output}], tags=[])
+    return run_id
+
+
+def link(run_id: str, words: str) -> None:
+    comment = f"mlflow_run={run_id} {words}".strip()
+    subprocess.run(["scontrol", "update", f"JobId={job_id()}", f"Comment={comment}"], check=True)
+
+
+def save(output: Path, step: int) -> None:
+    folder = output / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    header = json.dumps({"step": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", step))
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    saved = sorted(output.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+    for old in saved[:-2]:
+        shutil.rmtree(old)
+
+
+def call(uri: str, route: str, **fields: object) -> dict:  # type: ignore[type-arg]
+    request = urllib.request.Request(
+        f"{uri}/api/2.0/mlflow/{route}", json.dumps(fields).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)  # type: ignore[no-any-return]
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""A small Slurm: slots of GPUs, first come first served, lives, accounting, outages."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from evalstopd.core.model import Ending, Job, Phase
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import EndingQuery, Queue
+
+USERS = {1001: "alice", 1002: "bob"}
+
+
+@dataclass(slots=True)
+class FakeCluster:
+    """The Cluster port over a dictionary of jobs. `calls` are the scheduler calls made."""
+
+    now_s: Callable[[], float]
+    gpus: int = 64
+    name: str = "c"
+    jobs: dict[str, Job] = field(default_factory=dict)
+    ended: dict[EndingQuery, Ending] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    cancelled: list[tuple[str, int]] = field(default_factory=list)
+    signalled: list[tuple[str, str]] = field(default_factory=list)
+    down: bool = False
+    deaf: bool = False
+    last_id: int = 0
+
+    # --- what a test does
+
+    def submit(self, uid: int = 1001, gpus: int = 8, comment: str = "", **fields: object) -> str:
+        """Queue a job; it starts at once where there is room."""
+        self.last_id += 1
+        job_id = str(fields.pop("job_id", self.last_id))
+        job = Job(
+            self.name, job_id, self.last_id, uid, USERS[uid], Phase.PENDING, "PENDING", int(self.now_s()), None, 0,
+            gpus, account="ml", partition="gpu", comment=comment, work_dir=f"/home/{USERS[uid]}",
+            nodes=(f"n{self.last_id}",),
+        )  # fmt: skip
+        self.jobs[job_id] = replace(job, **fields)  # type: ignore[arg-type]
+        self._schedule()
+        return job_id
+
+    def finish(self, job_id: str, state: str = "COMPLETED") -> None:
+        """End a job's life and let the next one start."""
+        job = self.jobs[job_id]
+        self.ended[EndingQuery(job_id, job.life)] = Ending(state, self.now_s())
+        self.jobs[job_id] = replace(job, phase=Phase.ENDED, state=state)
+        for other_id, other in self.jobs.items():
+            if other.phase is Phase.PENDING:
+                self.jobs[other_id] = replace(other, nodes=job.nodes)
+        self._schedule()
+
+    def requeue(self, job_id: str) -> None:
+        """Put a running job back: a new life with a new submit time."""
+        job = self.jobs[job_id]
+        self.ended[EndingQuery(job_id, job.life)] = Ending("REQUEUED", self.now_s())
+        self.jobs[job_id] = replace(
+            job, phase=Phase.PENDING, state="PENDING", restarts=job.restarts + 1, submitted_s=int(self.now_s()),
+            started_s=None,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start what fits."""
+        self._schedule()
+
+    # --- the port
+
+    def queue(self) -> Queue:
+        """List the queue; ended jobs are not in it."""
+        self._call("queue")
+        return Queue(self.name, tuple(job for job in self.jobs.values() if job.phase is not Phase.ENDED))
+
+    def look(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """Show jobs, ended ones too."""
+        self._call("look")
+        return {job_id: self.jobs[job_id] for job_id in job_ids if job_id in self.jobs}
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """End running jobs, unless the cluster is deaf: success proves nothing."""
+        self._call("cancel")
+        for job_id in job_ids:
+            job = self.jobs.get(job_id)
+            if job is not None and job.phase is Phase.RUNNING:
+                self.cancelled.append((job_id, job.restarts))
+                if not self.deaf:
+                    self.finish(job_id, "CANCELLED")
+
+    def signal(self, job_id: str, name: str) -> None:
+        """Note a signal."""
+        self._call("signal")
+        self.signalled.append((job_id, name))
+
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how lives ended."""
+        self._call("endings")
+        return {query: self.ended[query] for query in queries if query in self.ended}
+
+    def set_comment(self, job_id: str, comment: str) -> None:
+        """Replace a comment."""
+        self._call("set_comment")
+        if self.jobs[job_id].phase is Phase.ENDED:
+            raise Rejected("the job has already finished")
+        self.jobs[job_id] = replace(self.jobs[job_id], comment=comment)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if self.down:
+            raise Unavailable("slurmctld does not answer")
+
+    def _schedule(self) -> None:
+        for job_id, job in self.jobs.items():
+            used = sum(each.gpus for each in self.jobs.values() if each.phase is Phase.RUNNING)
+            if job.phase is Phase.PENDING and used + job.gpus <= self.gpus:
+                self.jobs[job_id] = replace(job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s()))

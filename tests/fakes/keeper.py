@@ -1,0 +1,62 @@
+"""A small keeper: checkpoint folders as a set, pins as another; rotation removes from the first only."""
+
+from dataclasses import dataclass, field
+
+from evalstopd.errors import CheckpointMissing, Rejected, Unavailable
+from evalstopd.ports import PinPlace, PinReport
+
+
+@dataclass(slots=True)
+class FakeKeeper:
+    """The Keeper port over two sets of names; `fresh` lists each pin that was made rather than found."""
+
+    checkpoints: set[tuple[str, str]] = field(default_factory=set)
+    pins: set[tuple[str, int]] = field(default_factory=set)
+    fresh: list[tuple[str, int]] = field(default_factory=list)
+    best: dict[str, int] = field(default_factory=dict)
+    damaged: set[tuple[str, int]] = field(default_factory=set)
+    down: bool = False
+
+    def save(self, folder: str, step: int, keep_last: int = 2) -> None:
+        """Write a checkpoint and rotate the oldest away, as a trainer does."""
+        self.checkpoints.add((folder, f"checkpoint-{step}"))
+        steps = sorted((int(name.split("-")[1]), name) for place, name in self.checkpoints if place == folder)
+        for _, name in steps[:-keep_last]:
+            self.checkpoints.discard((folder, name))
+
+    def pin(self, place: PinPlace) -> PinReport:
+        """Keep a checkpoint that is there."""
+        self._up()
+        if (place.pin, place.step) not in self.pins:
+            if (place.output_dir, place.checkpoint) not in self.checkpoints:
+                raise CheckpointMissing("no such checkpoint folder")
+            self.pins.add((place.pin, place.step))
+            self.fresh.append((place.pin, place.step))
+        return self._report(place)
+
+    def verify(self, place: PinPlace) -> PinReport:
+        """Check a pin."""
+        self._up()
+        if (place.pin, place.step) not in self.pins:
+            raise CheckpointMissing("no such pin")
+        if (place.pin, place.step) in self.damaged:
+            raise Rejected("the pin has changed")
+        return self._report(place)
+
+    def publish(self, place: PinPlace) -> PinReport:
+        """Make a pin the best."""
+        report = self.verify(place)
+        self.best[place.pin] = place.step
+        return PinReport(f"/pins/{place.pin}/best", report.files, report.size, report.manifest)
+
+    def drop(self, place: PinPlace) -> None:
+        """Remove a pin."""
+        self._up()
+        self.pins.discard((place.pin, place.step))
+
+    def _up(self) -> None:
+        if self.down:
+            raise Unavailable("the keeper does not answer")
+
+    def _report(self, place: PinPlace) -> PinReport:
+        return PinReport(f"/pins/{place.pin}/step-{place.step}", 3, 300, f"m{place.step}")

@@ -1,0 +1,77 @@
+"""A small MLflow: runs, tags, full histories, outages per server and per run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evalstopd.core.binding import RunFacts
+from evalstopd.core.model import Point
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.ports import RunQuery, RunReading
+
+
+@dataclass(slots=True)
+class FakeRun:
+    """One run as users can write it."""
+
+    status: str = "RUNNING"
+    tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    points: dict[str, list[Point]] = field(default_factory=dict)
+    deleted: bool = False
+    broken: bool = False
+
+
+@dataclass(slots=True)
+class FakeTracker:
+    """The MetricsSource and RunWriter ports over a dictionary of runs."""
+
+    runs: dict[str, FakeRun] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+    writes: list[tuple[str, str]] = field(default_factory=list)
+    down: bool = False
+
+    def add_run(self, run_id: str, **tags: str) -> FakeRun:
+        """Make a run whose output goes to `out-<run>`."""
+        self.runs[run_id] = FakeRun(tags=dict(tags), params={"output_dir": f"out-{run_id}"})
+        return self.runs[run_id]
+
+    def log(self, run_id: str, step: int, value: float, key: str = "score", timestamp_ms: int | None = None) -> None:
+        """Log one value, as a training script would."""
+        when = timestamp_ms if timestamp_ms is not None else step
+        self.runs[run_id].points.setdefault(key, []).append(Point(run_id, step, value, when))
+
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Read runs, each for itself."""
+        return {query: self._read(query) for query in queries}
+
+    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Set tags."""
+        self.writes.append((run_id, "tag"))
+        self._run(run_id).tags.update(tags)
+
+    def mark_killed(self, run_id: str) -> str:
+        """Set a running run KILLED."""
+        self.writes.append((run_id, "killed"))
+        run = self._run(run_id)
+        if run.status == "RUNNING":
+            run.status = "KILLED"
+        return run.status
+
+    def _read(self, query: RunQuery) -> RunReading | EvalstopError:
+        self.reads.append(query.run_id)
+        try:
+            run = self._run(query.run_id)
+        except EvalstopError as error:
+            return error
+        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params))
+        return RunReading(facts, tuple(run.points.get(query.metric, ())))
+
+    def _run(self, run_id: str) -> FakeRun:
+        if self.down:
+            raise Unavailable("MLflow does not answer")
+        run = self.runs.get(run_id)
+        if run is None:
+            raise Rejected("unknown run")
+        if run.broken:
+            raise Unavailable("half an answer")
+        return run

@@ -1,0 +1,141 @@
+"""Half-written checkpoints: `incomplete`, nothing pinned, nothing left behind; once whole, pinned."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.keeper.world import Keeper, World, give, safetensors, zipped
+
+pytestmark = pytest.mark.root
+
+
+def no_marker(folder: Path) -> None:
+    (folder / "trainer_state.json").unlink()
+
+
+def half_marker(folder: Path) -> None:
+    (folder / "trainer_state.json").write_text('{"global_step": 2')
+
+
+def marker_of_another_shape(folder: Path) -> None:
+    (folder / "trainer_state.json").write_text("[]")
+
+
+def deep_marker(folder: Path) -> None:
+    (folder / "trainer_state.json").write_text("[" * 100_000)
+
+
+def endless_marker(folder: Path) -> None:
+    (folder / "trainer_state.json").write_text('{"a": "' + "x" * 17 * 1024**2 + '"}')
+
+
+def marker_only_below(folder: Path) -> None:
+    (folder / "trainer_state.json").rename(folder / "global_step/trainer_state.json")
+
+
+def truncated_safetensors(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_bytes(safetensors(1000)[:-1])
+
+
+def overlong_safetensors(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_bytes(safetensors(1000) + b"x")
+
+
+def empty_safetensors(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_bytes(b"")
+
+
+def header_cut_short(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_bytes(safetensors(1000)[:20])
+
+
+def header_without_end(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_bytes(b"\xff" * 8 + safetensors(1000)[8:])
+
+
+def header_of_wrong_shape(folder: Path) -> None:
+    text = b'{"w": {"data_offsets": ["a", "b"]}}'
+    (folder / "model-00003.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+
+
+def truncated_zip(folder: Path) -> None:
+    (folder / "optimizer.pt").write_bytes(zipped(b"moments" * 500)[:-40])
+
+
+def zip_with_a_wrong_crc(folder: Path) -> None:
+    content = zipped(b"moments" * 500)
+    (folder / "optimizer.pt").write_bytes(content.replace(b"moments", b"monents", 1))
+
+
+def empty_pickle(folder: Path) -> None:
+    (folder / "scheduler.pt").write_bytes(b"")
+
+
+def missing_shard(folder: Path) -> None:
+    (folder / "model-00035.safetensors").unlink()
+
+
+def half_index(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {')
+
+
+def index_of_wrong_shape(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": [[]]}')
+
+
+DAMAGES = [
+    no_marker,
+    half_marker,
+    marker_of_another_shape,
+    deep_marker,
+    endless_marker,
+    marker_only_below,
+    truncated_safetensors,
+    overlong_safetensors,
+    empty_safetensors,
+    header_cut_short,
+    header_without_end,
+    header_of_wrong_shape,
+    truncated_zip,
+    zip_with_a_wrong_crc,
+    empty_pickle,
+    missing_shard,
+    half_index,
+    index_of_wrong_shape,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_half_a_checkpoint_is_never_pinned(place: World, ask: Keeper, damage: Callable[[Path], None]) -> None:
+    folder = place.save()
+    damage(folder)
+    give(folder, place.alice)
+
+    assert ask(place.ask("pin"))["kind"] == "incomplete"
+    assert list(place.home.iterdir()) == []
+
+
+def test_what_becomes_whole_is_pinned_at_the_next_try(place: World, ask: Keeper) -> None:
+    folder = place.save()
+    (folder / "trainer_state.json").rename(folder / "later")
+    assert ask(place.ask("pin"))["kind"] == "incomplete"
+
+    (folder / "later").rename(folder / "trainer_state.json")
+
+    assert ask(place.ask("pin"))["files"] == 41
+
+
+def test_other_trainers_formats_are_whole_too(place: World, ask: Keeper) -> None:
+    """A tensorless safetensors file, an index without shards, a nested index, plain JSON, one large zip."""
+    folder = place.save()
+    (folder / "empty.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (folder / "other.index.json").write_text('{"metadata": {}}')
+    (folder / "sub").mkdir()
+    (folder / "sub/a.index.json").write_text('{"weight_map": {"w": "a.bin"}}')
+    (folder / "sub/a.bin").write_bytes(zipped(os.urandom(3_000_000)))
+    (folder / "config.json").write_text("not JSON, and none of our business")
+    give(folder, place.alice)
+
+    assert ask(place.ask("pin"))["files"] == 46

@@ -1,0 +1,67 @@
+"""A private PostgreSQL cluster for tests: an unprivileged user, a temporary directory, a unix socket, no network."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+_START_S = 60
+
+
+class NotHere(Exception):
+    """PostgreSQL cannot be run here; the message says why."""
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the folder of the socket of a running server. Raises NotHere where there is none to run."""
+    programs = _programs()
+    # A socket's path may have 107 bytes: pytest's own folders are too deep.
+    home = Path(tempfile.mkdtemp(prefix="evalstopd-pg-", dir="/tmp"))
+    try:
+        as_user = _unprivileged(home)
+        data = home / "data"
+        made = [programs / "initdb", "-D", data, "-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=home, timeout=_START_S, **as_user)
+        with _running([programs / "pg_ctl", "-D", data, "-l", home / "log", "-w"], home, as_user):
+            yield str(home)
+    finally:
+        shutil.rmtree(home)
+
+
+@contextmanager
+def _running(control: list[Any], home: Path, as_user: dict[str, Any]) -> Iterator[None]:
+    options = f"-k {home} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB -c max_connections=20"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "cwd": home, "timeout": _START_S, **as_user}
+    subprocess.run([*control, "-o", options, "start"], check=True, **quiet)
+    try:
+        yield
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], check=True, **quiet)
+
+
+def _programs() -> Path:
+    try:
+        __import__("psycopg")
+    except ImportError as error:
+        raise NotHere(f"the driver is not installed: {error} (evalstopd[postgresql] has it)") from error
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if not found:
+        raise NotHere("no /usr/lib/postgresql/*/bin/initdb: the package postgresql is not installed")
+    return found[-1].parent
+
+
+def _unprivileged(home: Path) -> dict[str, Any]:
+    """Return the arguments that drop root, whom PostgreSQL refuses to run as."""
+    if os.geteuid() != 0:
+        return {}
+    with suppress(KeyError):
+        user = pwd.getpwnam("nobody")
+        user = pwd.getpwnam("postgres")
+    os.chown(home, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

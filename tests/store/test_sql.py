@@ -1,0 +1,236 @@
+"""What only a store on a disk can get wrong: kills, locks, plans, triggers, failures."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from evalstopd.core.intent import State
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import Book, Changes
+from evalstopd.store import migrate, reading
+from evalstopd.store.engine import connect, parse
+from evalstopd.store.sql import SqlStore
+from tests.contracts import store_builders as make
+from tests.contracts.store_builders import CLUSTER, HOSTILE, key, point, watch
+
+# Records one intent with all that belongs to it, and stops before the statement that its second argument names.
+_CHILD = """
+import sys
+from sqlalchemy import Engine, event
+from evalstopd.ports import Changes
+from evalstopd.store.sql import SqlStore
+from tests.contracts import store_builders as make
+
+@event.listens_for(Engine, "before_cursor_execute")
+def pause(connection, cursor, statement, parameters, context, executemany):
+    if statement.startswith(f"INSERT INTO {sys.argv[2]} "):
+        print("reached", flush=True)
+        sys.stdin.read()
+
+store = SqlStore(sys.argv[1])
+planned = make.intent()
+store.record(Changes((make.watch(),), ((make.key(), make.point()),), (make.pin(),), (planned,), (make.event(planned),),
+                     (make.would_be(),), (make.binding(),), (make.remark("site"),)))
+print("recorded", flush=True)
+sys.stdin.read()
+"""
+
+
+def _kill_when(url: str, table: str) -> str:
+    """Run the child up to the writing of a table, kill it there, and return what it said last."""
+    command = [sys.executable, "-c", _CHILD, url, table]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline().strip()
+        os.kill(child.pid, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL
+    return said
+
+
+@pytest.mark.parametrize("table", ["watches", "points", "intents", "intent_events", "remarks"])
+def test_a_process_killed_in_mid_transaction_leaves_nothing(url: str, table: str) -> None:
+    """SIGKILL between two statements of one record: none of it is there, and the store is free at once."""
+    assert _kill_when(url, table) == "reached"
+
+    store = SqlStore(url)
+    assert store.book(CLUSTER) == Book()
+    assert store.points([key()]) == {key(): ()}
+    assert store.intents_of([key()]) == store.remarks_of(["site"]) == ()
+    store.record(Changes(intents=(make.intent(),), events=(make.event(make.intent()),)))
+    store.close()
+
+
+def test_a_process_killed_after_a_record_leaves_all_of_it(url: str) -> None:
+    """What `record` returned for is kept, whatever happens next."""
+    assert _kill_when(url, "nothing") == "recorded"
+
+    store, planned = SqlStore(url), make.intent()
+    book = store.book(CLUSTER)
+    assert (book.watches, book.pins, book.intents) == ((watch(),), (make.pin(),), (planned,))
+    assert (book.booked, book.said) == ({key()}, {("site", "no-run")})
+    assert store.holders(["run-1"]) == {"run-1": key()}
+    assert store.points([key()]) == {key(): (point(),)}
+    assert store.events_of([planned.id]) == (make.event(planned),)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE intent_events SET text = 'rewritten'",
+        "UPDATE intent_events SET seq = 5",
+        "DELETE FROM intent_events",
+        "DELETE FROM intents",
+    ],
+)
+def test_the_history_of_an_intent_can_only_be_appended_to(url: str, statement: str) -> None:
+    """Triggers and the foreign key hold for anyone who comes with SQL."""
+    _refuses(url, statement)
+
+
+def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str) -> None:
+    """TRUNCATE goes past triggers on rows."""
+    migrate.upgrade(empty_postgresql_url)
+    _refuses(empty_postgresql_url, "TRUNCATE intent_events")
+
+
+def test_sqlite_refuses_to_replace_an_event(tmp_path: Path) -> None:
+    """INSERT OR REPLACE deletes without a trigger on DELETE."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    _refuses(url, f"INSERT OR REPLACE INTO intent_events VALUES ('{make.intent().id}', 0, 1.0, 'planned', 'rewritten')")
+
+
+def _refuses(url: str, statement: str) -> None:
+    store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
+    store.record(Changes(intents=(planned,), events=(make.event(planned),)))
+    with pytest.raises(DBAPIError, match=r"append-only|(?i:foreign key)"), engines.write.begin() as connection:
+        connection.execute(text(statement))
+    engines.dispose()
+
+    assert store.events_of([planned.id]) == (make.event(planned),)
+    store.close()
+
+
+def test_points_of_some_jobs_are_found_by_the_key_of_the_table(url: str) -> None:
+    """Neither database reads the points of every job to find those of two."""
+    store, engines = SqlStore(url), connect(parse(url))
+    owners = [key(str(n)) for n in range(300)]
+    store.record(Changes(points=tuple((owner, point(step)) for owner in owners for step in range(20))))
+    query = reading.points_query([owners[3].text, owners[4].text])
+    with engines.write.begin() as connection:
+        explain = "EXPLAIN QUERY PLAN " if connection.dialect.name == "sqlite" else "EXPLAIN "
+        connection.execute(text("ANALYZE"))
+        asked = query.compile(connection, compile_kwargs={"literal_binds": True})
+        plan = " ".join(str(row) for row in connection.exec_driver_sql(explain + str(asked)))
+    engines.dispose()
+
+    assert "PRIMARY KEY (job=?)" in plan or "points_pkey" in plan
+    assert "SCAN" not in plan
+    assert "Seq Scan" not in plan
+    store.close()
+
+
+def test_writers_come_one_after_another(url: str) -> None:
+    """What a writing has read of an intent's state stays so until it has written."""
+    store, engines = SqlStore(url), connect(parse(url))
+    with ThreadPoolExecutor(1) as pool:
+        with engines.write.begin():
+            waiting = pool.submit(store.record, Changes(watches=(watch(),)))
+            with pytest.raises(TimeoutError):
+                waiting.result(0.5)
+        waiting.result(5)
+    engines.dispose()
+
+    assert store.find("7") == (watch(),)
+    store.close()
+
+
+def test_a_store_locked_for_too_long_is_unavailable_and_then_works_again(tmp_path: Path) -> None:
+    """Another writer that hangs costs a pass; readers go on."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    store, other = SqlStore(url), sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked"):
+        store.record(Changes(watches=(watch(),)))
+    assert store.book(CLUSTER) == Book()
+    other.close()
+    store.record(Changes(watches=(watch(),)))
+
+    assert store.find("7") == (watch(),)
+
+
+def test_a_file_moved_away_is_noticed_at_once(tmp_path: Path) -> None:
+    """Nothing is written into a file that has lost its name, and no new one is made."""
+    url, file = f"sqlite:///{tmp_path}/store.db", tmp_path / "store.db"
+    migrate.upgrade(url)
+    store = SqlStore(url)
+    store.record(Changes(watches=(watch(),)))
+    file.rename(tmp_path / "moved.db")
+    for act in (lambda: store.book(CLUSTER), lambda: store.record(Changes(watches=(watch(),)))):
+        with pytest.raises(Unavailable):
+            act()
+
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("step", [2**63, -(2**63) - 1, 10**30])
+def test_a_number_beyond_64_bits_is_refused_by_name_not_taken_for_an_outage(url: str, step: int) -> None:
+    """A tracker's nonsense must not look like a database that is down."""
+    store = SqlStore(url)
+    with pytest.raises(Rejected, match="cannot hold"):
+        store.record(Changes(watches=(watch(),), points=((key(), point(step, timestamp_ms=0)),)))
+
+    assert store.find("7") == ()
+    store.close()
+
+
+def test_messages_of_failures_are_one_printable_line_without_users_text(url: str) -> None:
+    """A driver may quote what it was given."""
+    store = SqlStore(url)
+    bad = watch(name=HOSTILE, evals=2**70)
+    with pytest.raises(Rejected) as caught:
+        store.record(Changes(watches=(bad,)))
+
+    assert str(caught.value).isprintable()
+    assert str(caught.value).isascii()
+    assert "DROP TABLE" not in str(caught.value)
+    store.close()
+
+
+def test_a_connection_lost_between_two_calls_is_made_anew(empty_postgresql_url: str) -> None:
+    """A server that was restarted is found again without a lost pass."""
+    migrate.upgrade(empty_postgresql_url)
+    store, engines = SqlStore(empty_postgresql_url), connect(parse(empty_postgresql_url))
+    store.book(CLUSTER)
+    with engines.write.begin() as connection:
+        own = text(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend'"
+        )
+        assert connection.execute(own).all()
+    engines.dispose()
+    store.record(Changes(watches=(watch(),)))
+
+    assert store.find("7") == (watch(),)
+    store.close()
+
+
+def test_a_stop_given_up_in_one_store_object_is_seen_by_another(url: str) -> None:
+    """Two daemons share nothing but the database."""
+    one, two = SqlStore(url), SqlStore(url)
+    one.record(Changes(intents=(make.intent(),)))
+    two.record(Changes(intents=(make.intent(state=State.VETOED),)))
+    with pytest.raises(Rejected, match="another daemon"):
+        one.record(Changes(intents=(make.intent(state=State.WARNED),)))
+    one.close()
+    two.close()
