@@ -7,7 +7,7 @@ import typer
 
 app = typer.Typer(help="The emulated cluster: what a rule would do, and every experiment of the paper.")
 
-_DETECTOR = "none, k-declines, drop-test, patience, ... with parameters as name:a=1,b=2; put-last+NAME; an oracle"
+_DETECTOR = "none, k-declines, drop-test, recommended, ... as name:a=1,b=2; put-last+NAME; an oracle"
 
 
 @app.command()

@@ -20,12 +20,15 @@ _FLOOR, _GAIN = 0.15, 0.8
 
 def clip(score: float) -> float:
     """Cut a score to [0, 1]."""
-    return 0.0 if score < 0.0 else min(score, 1.0)
+    return 0.0 if score < 0.0 else 1.0 if score > 1.0 else score  # noqa: FURB136 - the hottest line of dealing
+
+
+_RISE = _GAIN / (1 - exp(-3))
 
 
 def rise(p: float) -> float:
     """Return .15 + .8 (1 - e^(-3p)) / (1 - e^(-3)): a healthy run of preset `paper`."""
-    return _FLOOR + _GAIN * (1 - exp(-3 * p)) / (1 - exp(-3))
+    return _FLOOR + _RISE * (1 - exp(-3 * p))
 
 
 def paper_level(p: float, fate: Fate) -> float:
@@ -66,8 +69,8 @@ class Table:
         """Return the levels at p = i / n for i = 1..n."""
         if fate.peak is None and self.level is not gao_level:
             return self.healthy
-        n = len(self.healthy)
-        return tuple(self.level((i + 1) / n, fate) for i in range(n))
+        n, level = len(self.healthy), self.level
+        return tuple([level((i + 1) / n, fate) for i in range(n)])
 
 
 def table(level: Level, evals: int) -> Table:

@@ -61,12 +61,17 @@ def setting(asked: Request) -> Setting:
 
 def arms(asked: Request) -> tuple[Arm, ...]:
     """Return the base alone and, unless no rule was asked for, the base with the rule."""
-    rule = rule_text(asked.detector, asked.k)
+    rule = rule_text(asked.detector, asked.k, asked.preset)
     return (Arm(asked.base),) if rule == NONE else (Arm(asked.base), Arm(asked.base, rule))
 
 
-def rule_text(name: str, k: int | None) -> str:
-    """Return the rule with `--k` put in. Raises Misconfigured where the rule has no k."""
+def rule_text(name: str, k: int | None, preset: str = "paper") -> str:
+    """Return the rule with `--k` put in; `drop-test` is the tuning that fits the preset.
+
+    Raises Misconfigured where the rule has no k.
+    """
+    if name == "drop-test":
+        name = "drop-test-safe" if preset == "real" else "drop-test-paper"
     if k is None or name == NONE:
         return name
     if parse_spec(name.rpartition("+")[2]).name != "k-declines":

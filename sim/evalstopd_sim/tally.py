@@ -98,8 +98,11 @@ class Tally:
         self.delay_evals += max(0, passed)
         if job.trigger.eval_place is not None and truth.levels:
             self.regretted += 1
-            found = regrets(truth, job.trigger.eval_place, job.trigger.declines)
-            self.regret = [held + new for held, new in zip(self.regret, found, strict=True)]
+            best, before, stretch = regrets(truth, job.trigger.eval_place, job.trigger.declines)
+            held = self.regret
+            held[0] += best
+            held[1] += before
+            held[2] += stretch
 
     def _count_lost_level(self, job: SimJob) -> None:
         truth = job.truth

@@ -73,11 +73,13 @@ class _Dealer:
     noise: Stream = field(init=False)
     cancels: Stream = field(init=False)
     tables: dict[int, Table] = field(init=False)
+    spread: float = field(init=False)
 
     def __post_init__(self) -> None:
         make = partial(stream, self.seed)
         self.draws, self.noise, self.cancels = make(Draw.JOBS), make(Draw.NOISE), make(Draw.CANCELS)
         self.tables = {n: table(self.preset.level, n) for n in self.preset.evals}
+        self.spread = sqrt(log(1 + self.preset.cv**2))  # of a lognormal with this coefficient of variation
 
     def deal(self, outline: Outline) -> TrueJob:
         preset, unit, normal = self.preset, self.draws.random, self.draws.gauss
@@ -85,7 +87,7 @@ class _Dealer:
         asked = kind.gpus[int(unit() * len(kind.gpus))]
         hacks = unit() < preset.hacking and kind.name == RLHF
         peak, depth, calm = (quantile(q, unit()) for q in (preset.peak, preset.depth, preset.healthy_depth))
-        drawn_s = lognormal(kind.mean_h * HOUR_S, preset.cv, normal(0.0, 1.0))
+        drawn_s = kind.mean_h * HOUR_S * exp(self.spread * normal(0.0, 1.0) - self.spread**2 / 2)
         error = normal(0.0, 1.0)
         rate, scaling = quantile(preset.loss_rate, unit()), 0.02 + 0.08 * unit()
         count = preset.evals[int(unit() * len(preset.evals))]
@@ -120,7 +122,8 @@ class _Dealer:
         if kind.name != RLHF:
             return _Noisy(marks, levels, levels, sigma)
         gauss = self.noise.gauss
-        return _Noisy(marks, levels, tuple(clip(level + gauss(0.0, sigma)) for level in levels), sigma)
+        noisy = [level + gauss(0.0, sigma) for level in levels]
+        return _Noisy(marks, levels, tuple([clip(score) for score in noisy]), sigma)
 
     def _marks(self, duration_s: float, count: int) -> tuple[float, ...]:
         every_s = self.preset.every_s
@@ -142,12 +145,6 @@ def cancel_odds(share: float) -> float:
     A cancelled job uses half of its time on average: s = (q / 2) / (q / 2 + 1 - q), solved for q.
     """
     return share / (0.5 + 0.5 * share)
-
-
-def lognormal(mean: float, cv: float, normal: float) -> float:
-    """Turn a standard normal draw into a lognormal one of this mean and coefficient of variation."""
-    variance = log(1 + cv * cv)
-    return mean * exp(sqrt(variance) * normal - variance / 2)
 
 
 def quantile(values: tuple[float, ...], p: float) -> float:

@@ -63,6 +63,8 @@ def test_no_rule_gives_the_base_alone() -> None:
         (["--k", "3"], "k-declines(3)"),
         (["--detector", "k-declines:k=1"], "k-declines(1)"),
         (["--detector", "patience"], "patience(3)"),
+        (["--detector", "drop-test"], "drop-test-paper"),
+        (["--detector", "drop-test", "--preset", "real"], "drop-test-safe"),
         (["--detector", "loss-plateau"], "loss-plateau(2,0.0105)"),
         (["--detector", "elapsed-fraction"], "elapsed-fraction(0.65)"),
         (["--detector", "stop-at-oracle:share=0.5"], "stop-at-oracle(0.5)"),

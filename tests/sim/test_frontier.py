@@ -27,6 +27,8 @@ RULES = [
     Wrapper(detector("elapsed-fraction:share=0.3")),
     Wrapper(detector("loss-plateau")),
     Wrapper(detector("patience")),
+    Wrapper(detector("drop-test-safe")),
+    Wrapper(detector("recommended")),
     Wrapper(detector("k-declines:k=2"), Act.PUT_LAST),
 ]
 

@@ -6,14 +6,14 @@ from evalstopd_sim.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.detectors import Stop, detector, fold
+from evalstopd.core.detectors import DETECTORS, Stop, detector, fold
 
 from .worlds import job
 
 JOBS = list(Workload(PRESETS["paper"], 64, 5).jobs(60))
 
 
-@given(st.sampled_from(JOBS), st.sampled_from(["k-declines:k=1", "k-declines:k=2", "patience", "loss-plateau"]))
+@given(st.sampled_from(JOBS), st.sampled_from(sorted(DETECTORS)))
 def test_the_first_stop_is_the_first_stop_of_the_daemons_fold(hidden, spec) -> None:
     rule, view = detector(spec), first_view(hidden)
 
