@@ -1,6 +1,6 @@
 """One seed's world run under several schedulers: every arm sees the very same jobs, so differences are paired."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from evalstopd.core.detectors import detector
@@ -23,6 +23,8 @@ from evalstopd_sim.workload import Workload
 
 NONE = "none"
 PUT_LAST = "put-last+"
+# Larger worlds are dealt anew for each arm: the same jobs at some cost in time, and none in memory.
+_KEPT_JOBS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,11 @@ class Sample:
 
 def run_seed(setting: Setting, seed: int, arms: tuple[Arm, ...]) -> tuple[Sample, ...]:
     """Run all arms on one seed. An arm's base is the arm of the same policy without a rule, where there is one."""
-    jobs = tuple(jobs_of(setting, seed))
-    tallies = {arm: run_arm(arm, jobs, setting.cluster) for arm in dict.fromkeys(arms)}
+    if setting.jobs <= _KEPT_JOBS:
+        kept = tuple(jobs_of(setting, seed))
+        tallies = {arm: run_arm(arm, kept, setting.cluster) for arm in dict.fromkeys(arms)}
+    else:
+        tallies = {arm: run_arm(arm, jobs_of(setting, seed), setting.cluster) for arm in dict.fromkeys(arms)}
     return tuple(_sample(arm, tallies) for arm in arms)
 
 
@@ -67,7 +72,7 @@ def jobs_of(setting: Setting, seed: int) -> Iterator[TrueJob]:
     return jobs if setting.curves is None else redeal(jobs, setting.curves, seed)
 
 
-def run_arm(arm: Arm, jobs: tuple[TrueJob, ...], cluster: ClusterOptions) -> Tally:
+def run_arm(arm: Arm, jobs: Iterable[TrueJob], cluster: ClusterOptions) -> Tally:
     """Run one arm. Raises Misconfigured for an unknown policy or rule, in the words of its registry."""
     try:
         rule = make_rule(arm.rule)

@@ -48,8 +48,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter is one option
     )  # fmt: skip
 
     def go() -> str:
-        found = simulation.simulate(asked, processes)
-        return simulation.as_json_text(asked, found) if as_json else simulation.text(asked, found)
+        answer = simulation.simulate(asked, processes)
+        return simulation.as_json_text(answer) if as_json else simulation.text(answer)
 
     typer.echo(_in_words(go))
 

@@ -203,3 +203,11 @@ def test_the_module_runs_by_itself_and_its_help_imports_nothing_heavy() -> None:
 
     assert "evalstopd.core" not in shown
     assert "evalstopd_sim.arms" not in shown
+
+
+def test_a_world_dealt_anew_for_each_arm_is_the_same_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large worlds are not kept in memory; lowering what counts as large must change no figure."""
+    kept = rows()
+    monkeypatch.setattr("evalstopd_sim.arms._KEPT_JOBS", 1)
+
+    assert rows() == kept

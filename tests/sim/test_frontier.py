@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from evalstopd_sim.elastic import drive_elastic
 from evalstopd_sim.journal import Decision
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.presets import PRESETS
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.core.detectors import detector
-from evalstopd.core.policies import policy
+from evalstopd.core.policies import elastic, policy
 
 from .worlds import decisions
 
@@ -51,6 +52,19 @@ def test_hidden_labels_peaks_and_levels_change_no_decision(base: str, rule: Rule
     jobs = list(Workload(PRESETS["paper"], 16, 3).jobs(40))
 
     assert decided(jobs, base, rule) == decided([other_label(job) for job in jobs], base, rule)
+
+
+@pytest.mark.parametrize("base", ["goodput", "slaq"])
+def test_hidden_labels_change_nothing_for_elastic_policies(base: str) -> None:
+    jobs = list(Workload(PRESETS["paper"], 16, 3).jobs(30))
+
+    seen, other = (
+        drive_elastic(world, elastic(base), RULES[0], ClusterOptions(16))
+        for world in (jobs, [other_label(job) for job in jobs])
+    )
+
+    assert seen.jct_s == other.jct_s
+    assert seen.stopped == other.stopped
 
 
 def longer(job: TrueJob, factor: float) -> TrueJob:
