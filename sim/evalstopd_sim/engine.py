@@ -15,10 +15,10 @@ class UnknownEvent(Fatal):
 class Timeline:
     """Events in order of time, then priority, then of being asked for; `now_s` is the time of the last one taken."""
 
-    __slots__ = ("_heap", "_sequence", "now_s")
+    __slots__ = ("_sequence", "heap", "now_s")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int, Any]] = []
+        self.heap: list[tuple[float, int, int, Any]] = []
         self._sequence = 0
         self.now_s = 0.0
 
@@ -27,15 +27,15 @@ class Timeline:
         if not self.now_s <= time_s < inf:
             raise Fatal(f"an event was asked for at {time_s} s when it was {self.now_s} s")
         self._sequence += 1
-        heappush(self._heap, (time_s, priority, self._sequence, event))
+        heappush(self.heap, (time_s, priority, self._sequence, event))
 
     def peek(self) -> float:
         """Return the time of the next event; infinity when there is none."""
-        return self._heap[0][0] if self._heap else inf
+        return self.heap[0][0] if self.heap else inf
 
     def take(self) -> Any:
         """Move the clock to the next event and return it."""
-        self.now_s, _, _, event = heappop(self._heap)
+        self.now_s, _, _, event = heappop(self.heap)
         return event
 
 
@@ -49,16 +49,13 @@ def run(
 
     Raises UnknownEvent for an event without a handler.
     """
-    find, take = handlers.get, timeline.take
-    next_s = timeline.peek()
-    while next_s <= until_s and next_s < inf:
-        instant = next_s
-        while next_s == instant:
+    find, take, heap = handlers.get, timeline.take, timeline.heap
+    while heap and heap[0][0] <= until_s:
+        instant = heap[0][0]
+        while heap and heap[0][0] == instant:
             event = take()
             handler = find(type(event))
             if handler is None:
                 raise UnknownEvent(f"no handler for the event {type(event).__name__}")
             handler(event)
-            next_s = timeline.peek()
         settle()
-        next_s = timeline.peek()

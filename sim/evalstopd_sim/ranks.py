@@ -1,7 +1,6 @@
 """Jobs kept in rank order, so that an event costs what it changes and not what there is."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, takewhile
 
@@ -34,12 +33,12 @@ class Waiting:
         if not held:
             del self._sizes[job.gpus]
 
-    def heads(self, after: Entry | None) -> Iterator[Entry]:
-        """Yield the best-ranked job of each size that ranks after `after`."""
-        for held in self._sizes.values():
-            place = 0 if after is None else bisect_right(held, after)
-            if place < len(held):
-                yield held[place]
+    def heads(self, after: Entry | None) -> list[Entry]:
+        """Return the best-ranked job of each size that ranks after `after`."""
+        if after is None:
+            return [held[0] for held in self._sizes.values()]
+        places = [(held, bisect_right(held, after)) for held in self._sizes.values()]
+        return [held[place] for held, place in places if place < len(held)]
 
     def entries(self) -> list[Entry]:
         """Return all of them in rank order."""
