@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from evalstopd.core.estimate import FLOOR_SHARE
 from evalstopd_sim.arms import Setting
 from evalstopd_sim.rows import Row
 from evalstopd_sim.stats import Estimate
@@ -56,9 +57,7 @@ def about(setting: Setting, seeds: range) -> list[str]:
         source = f"trace {setting.trace.name}, {setting.jobs} jobs{out if setting.trace.left_out else ''}; "
         source += f"kinds, labels and curves from preset {setting.preset.name}"
     lines = [source, f"seeds {seeds.start} to {seeds.stop - 1}; {setting.cluster.words}"]
-    lines.append(
-        f"evals: {_evals(setting)}; estimates: {_estimates(setting)}; past its estimate a job counts for 2 % more"
-    )
+    lines.append(f"evals: {_evals(setting)}; estimates: {_estimates(setting)}")
     if setting.curves is not None:
         lines.append(
             f"real curves from {setting.curves.name}: {len(setting.curves.declining)} declining, "
@@ -70,6 +69,8 @@ def about(setting: Setting, seeds: range) -> list[str]:
 
 
 def _evals(setting: Setting) -> str:
+    if setting.curves is not None:
+        return "those of the curves, at most 20 a job, at equal fractions of its length"
     if setting.preset.every_s is not None:
         return f"every {setting.preset.every_s:g} s of running"
     counts = "/".join(str(count) for count in setting.preset.evals)
@@ -78,7 +79,8 @@ def _evals(setting: Setting) -> str:
 
 def _estimates(setting: Setting) -> str:
     sd = setting.preset.estimate_sd
-    return "exact" if sd is None else f"length x lognormal(sd {sd:g})"
+    told = "exact" if sd is None else f"length x lognormal(sd {sd:g})"
+    return f"{told}; past its estimate SRTF counts a job for {FLOOR_SHARE:.0%} of it"
 
 
 def _figure(row: Row, score: str, scale: float, digits: int) -> str:
