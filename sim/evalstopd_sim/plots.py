@@ -11,6 +11,10 @@ from evalstopd_sim.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# An interval from one seed has no end; it is drawn this long.
+_FAR = 1e9
 
 MISSING = "plots were left out: they need matplotlib (pip install 'evalstopd[plots]')"
 
@@ -34,32 +38,43 @@ def draw(experiment: Experiment, points: Mapping[str, Sequence[Row]]) -> dict[st
             (_bars if len(points) == 1 else _lines)(panel, points, score)
             panel.set_xlabel(experiment.axis)
             panel.set_title(_name(score))
-        panels[0].legend(fontsize=7) if len(points) > 1 else None
+        if len(points) > 1:
+            handles, labels = panels[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=7)
         figure.suptitle(experiment.title)
         return {kind: _saved(figure, kind) for kind in ("png", "svg")}
 
 
-def _saved(figure: "object", kind: str) -> bytes:
+def _saved(figure: "Figure", kind: str) -> bytes:
     out = io.BytesIO()
     meta = {"Date": None} if kind == "svg" else {"Software": None}
-    figure.savefig(out, format=kind, dpi=110, metadata=meta)  # type: ignore[attr-defined]
+    figure.savefig(out, format=kind, dpi=110, metadata=meta)
     return out.getvalue()
 
 
 def _lines(panel: "Axes", points: Mapping[str, Sequence[Row]], score: str) -> None:
-    places = list(range(len(points)))
-    labels = dict.fromkeys(_line(row, len(points)) for each in points.values() for row in each if row.label != "none")
-    for label in labels:
-        found = [
-            next((_value(r, score) for r in each if _line(r, len(points)) == label), None) for each in points.values()
-        ]
-        kept = [(place, value) for place, value in zip(places, found, strict=True) if value is not None]
-        below = [value.mean - max(value.low, -1e9) for _, value in kept]
-        above = [min(value.high, 1e9) - value.mean for _, value in kept]
-        panel.errorbar(
-            [p for p, _ in kept], [v.mean for _, v in kept], [below, above], marker="o", capsize=2, label=label
-        )
-    panel.set_xticks(places, list(points), rotation=30 if len(places) > 5 else 0)
+    """Draw a line for each rule over the points; names in place of numbers below are not joined."""
+    joined = "-" if all(at[0].isdigit() for at in points) else ""
+    for name, found in _series(points, score).items():
+        heights = [value.mean for _, value in found]
+        below = [value.mean - max(value.low, -_FAR) for _, value in found]
+        above = [min(value.high, _FAR) - value.mean for _, value in found]
+        places = [place for place, _ in found]
+        panel.errorbar(places, heights, [below, above], marker="o", capsize=2, label=name, linestyle=joined)
+    panel.set_xticks(range(len(points)), list(points), rotation=30 if max(map(len, points)) > 5 else 0)
+
+
+def _series(points: Mapping[str, Sequence[Row]], score: str) -> dict[str, list[tuple[int, Estimate]]]:
+    """Return for each rule its place and value at each point. A rule that changes from point to point is one rule."""
+    labels = [row.label for each in points.values() for row in each if row.label != "none"]
+    series: dict[str, list[tuple[int, Estimate]]] = {}
+    for place, each in enumerate(points.values()):
+        for row in each:
+            value = _value(row, score)
+            if row.label != "none" and value is not None:
+                name = row.label if labels.count(row.label) > 1 else row.label.partition("(")[0]
+                series.setdefault(name, []).append((place, value))
+    return series
 
 
 def _bars(panel: "Axes", points: Mapping[str, Sequence[Row]], score: str) -> None:
@@ -69,17 +84,14 @@ def _bars(panel: "Axes", points: Mapping[str, Sequence[Row]], score: str) -> Non
     panel.axvline(0, color="black", linewidth=0.6)
 
 
-def _line(row: Row, points: int) -> str:
-    del points
-    return "k-declines" if row.label.startswith("k-declines") and row.label != "k-declines(3)" else row.label
-
-
 def _value(row: Row, score: str) -> Estimate | None:
     """Return the change against the base in per cent where there is one, else the score in per cent."""
     if score in row.changes:
         return row.changes[score]
     spread = row.spreads.get(score)
-    return None if spread is None else Estimate(100 * spread.mean, 100 * spread.low, 100 * spread.high, spread.p_value)
+    if spread is None:
+        return None
+    return Estimate(100 * spread.mean, 100 * max(0.0, spread.low), 100 * min(1.0, spread.high), spread.p_value)
 
 
 def _name(score: str) -> str:
