@@ -42,7 +42,11 @@ def reproduce(wanted: Wanted, tick: Callable[[int, int], None]) -> list[Path]:
         raise Misconfigured(f"--seeds must be at least 2 for intervals and tests, not {wanted.seeds}")
     _check_writable(wanted.out)
     found = run(chosen, wanted, tick)
-    return [_write(wanted.out / name, content) for name, content in _files(chosen, found, wanted.seeds).items()]
+    files = _files(chosen, found, wanted.seeds)
+    try:
+        return [_write(wanted.out / name, content) for name, content in files.items()]
+    except OSError as error:
+        raise Misconfigured(f"--out {wanted.out}: {error.strerror}") from None
 
 
 def run(chosen: Sequence[Experiment], wanted: Wanted, tick: Callable[[int, int], None]) -> Found:

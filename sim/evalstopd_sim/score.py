@@ -57,11 +57,10 @@ def scores(tally: Tally) -> Scores:
     """Return the scores of a run that is over."""
     done = sorted(jct for jct in tally.jct_s if not isnan(jct))
     kept = [jct for jct, cut in zip(tally.jct_s, tally.stopped, strict=True) if not cut and not isnan(jct)]
-    false = tally.false_rlhf + tally.false_others
     makespan_s = max(0.0, tally.last_end_s - tally.first_submit_s)
     w1, overhead = tally.past_peak / _HOUR_S, tally.overhead / _HOUR_S
     false_h = tally.false_work / _HOUR_S
-    precision, recall = share(tally.caught, tally.caught + false), share(tally.caught, tally.hacking)
+    precision, recall = share(tally.caught, tally.caught + tally.false), share(tally.caught, tally.hacking)
     return Scores(
         jobs=len(tally.jct_s),
         unfinished=len(tally.jct_s) - tally.over,
@@ -84,8 +83,8 @@ def scores(tally: Tally) -> Scores:
         recall=recall,
         recall_before_last_eval=share(tally.caught - tally.caught_last, tally.hacking),
         f1=_f1(precision, recall),
-        fpr=share(false, tally.healthy_rlhf + tally.others),
-        fpr_healthy_rlhf=share(tally.false_rlhf, tally.healthy_rlhf),
+        fpr=share(tally.false, tally.healthy_rlhf + tally.others),
+        fpr_healthy_rlhf=share(tally.false, tally.healthy_rlhf),
         hacking_share_of_rlhf=share(tally.hacking, tally.hacking + tally.healthy_rlhf),
         delay_evals=share(tally.delay_evals, tally.caught),
         delay_h=share(tally.delay_s / _HOUR_S, tally.caught),
@@ -94,7 +93,7 @@ def scores(tally: Tally) -> Scores:
         regret_k_before=share(tally.regret[1], tally.regretted),
         regret_best3=share(tally.regret[2], tally.regretted),
         false_stop_gpu_h=false_h,
-        false_stop_lost_level=share(tally.lost_level, false),
+        false_stop_lost_level=share(tally.lost_level, tally.false),
     )
 
 

@@ -35,7 +35,7 @@ class Tally:
         self.last_end_s = 0.0
         self.over = self.cancelled = self.preemptions = 0
         self.hacking = self.healthy_rlhf = self.others = 0
-        self.caught = self.caught_last = self.false_rlhf = self.false_others = self.early = 0
+        self.caught = self.caught_last = self.false = self.early = 0
         self.busy = self.overhead = self.past_peak = self.post_peak = self.false_work = self.early_work = 0.0
         self.delay_s = self.delay_evals = 0.0
         self.regret = [0.0, 0.0, 0.0]
@@ -86,8 +86,7 @@ class Tally:
     def _fired(self, job: SimJob) -> None:
         truth = job.truth
         if not truth.hacking:
-            self.false_rlhf += truth.kind == RLHF
-            self.false_others += truth.kind != RLHF
+            self.false += 1
             return
         self.caught += 1
         if job.trigger is None:

@@ -190,6 +190,29 @@ def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def test_files_are_replaced_whole_and_never_written_into(tmp_path: Path) -> None:
+    """Whoever still reads an earlier table keeps all of it."""
+    (tmp_path / "gao").mkdir()
+    (tmp_path / "gao" / "table.csv").write_text("earlier")
+    (tmp_path / "reader").hardlink_to(tmp_path / "gao" / "table.csv")
+
+    result = call("reproduce", "--experiment", "gao", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+
+    assert result.exit_code == 0
+    assert (tmp_path / "reader").read_text() == "earlier"
+    assert (tmp_path / "gao" / "table.csv").read_text() != "earlier"
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    (tmp_path / "gao" / "table.csv").mkdir(parents=True)
+
+    result = call("reproduce", "--experiment", "gao", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+
+    assert result.exit_code == 78
+    assert f"error: --out {tmp_path}: " in result.stderr
+    assert not list(tmp_path.rglob("*.partial"))
+
+
 def test_the_bundled_traces_are_named_in_the_help() -> None:
     shown = call("simulate", "--help").stdout
 

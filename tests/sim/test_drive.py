@@ -52,6 +52,15 @@ def test_overhead_that_is_cut_short_is_paid_in_part_and_then_anew() -> None:
     assert tally.jct_s[0] == 1000.0 + 2 * 50.0 + 50.0 + 120.0
 
 
+def test_a_job_that_still_resumes_ranks_as_it_did_when_it_was_started() -> None:
+    """One second before its overhead is paid, the 900 s that it has left are still 900 s."""
+    jobs = [job("long", 0, 8, 1000.0), job("one", 100, 8, 50.0), job("two", 269, 8, 850.0)]
+
+    found = decisions(jobs, "srtf-est", options=ClusterOptions(8, preemption_overhead_s=120.0))
+
+    assert (269.0, "yield", "long") in found
+
+
 def test_a_preempted_job_cannot_start_before_its_requeue_delay_is_over() -> None:
     jobs = [job("long", 0, 8, 1000.0), job("short", 100, 8, 50.0)]
     options = ClusterOptions(8, preemption_overhead_s=0.0, requeue_delay_s=300.0)
@@ -102,6 +111,15 @@ def test_a_job_that_is_put_last_yields_to_everybody_and_still_ends() -> None:
         (60.0, "start", "b"),
         (560.0, "start", "a"),
     ]
+
+
+def test_a_rule_that_fires_at_the_last_eval_has_fired_although_the_job_ends_there() -> None:
+    falling = job("a", 0, 8, 60.0, hacking=True, peak_s=20.0, marks=(20.0, 40.0, 60.0), scores=(0.9, 0.8, 0.7))
+    scheduler = Scheduler(PutLast(policy("srtf-est"), 1), Wrapper(KDeclines(2), Act.PUT_LAST))
+
+    tally = drive([falling], scheduler, ClusterOptions(8))
+
+    assert (tally.caught, tally.caught_last, sum(tally.stopped)) == (1, 1, 0)
 
 
 def test_a_job_that_its_owner_cancels_is_over_but_not_stopped() -> None:

@@ -1,5 +1,7 @@
 """Elastic jobs: their speed, their rounds, and the same books as everybody else's."""
 
+from collections.abc import Sequence
+
 import pytest
 from evalstopd_sim.elastic import drive_elastic, rate
 from evalstopd_sim.options import ClusterOptions
@@ -10,7 +12,8 @@ from evalstopd_sim.sight import first_view
 from evalstopd_sim.workload import Workload
 
 from evalstopd.core.detectors import KDeclines
-from evalstopd.core.policies import elastic
+from evalstopd.core.model import JobView
+from evalstopd.core.policies import Allocation, elastic
 from evalstopd.errors import Misconfigured
 
 from .worlds import job
@@ -63,6 +66,26 @@ def test_gpu_hours_past_the_peak_follow_the_gpus_that_were_held() -> None:
     tally = drive_elastic([hidden], elastic("goodput"), NO_RULE, ClusterOptions(2))
 
     assert tally.past_peak == pytest.approx(0.4 * tally.busy, rel=1e-6)
+
+
+class NewestFirst:
+    """Gives all GPUs to whoever came last."""
+
+    spec = "newest-first"
+    round_s = 10.0
+
+    def allocate(self, jobs: Sequence[JobView], gpus: int, now_s: float) -> Allocation:
+        return Allocation({max(jobs, key=lambda job: job.submitted_s).job_id: gpus})
+
+
+def test_a_job_that_lost_all_its_gpus_pays_when_it_resumes() -> None:
+    jobs = [job("a", 5.0, 2, 100.0), job("b", 55.0, 2, 30.0)]
+
+    tally = drive_elastic(jobs, NewestFirst(), NO_RULE, ClusterOptions(2, preemption_overhead_s=120.0))
+
+    assert list(tally.jct_s) == pytest.approx([100.0 + 40.0 + 120.0 + 5.0, 30.0 + 5.0])
+    assert tally.overhead == 120.0 * 2
+    assert tally.preemptions == 1
 
 
 def test_what_an_elastic_policy_cannot_do_is_refused_in_words() -> None:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from math import inf, isfinite
 
 import pytest
-from evalstopd_sim.curves import Fate, gao_level, paper_level, real_level, rise
+from evalstopd_sim.curves import Fate, clip, gao_level, paper_level, real_level, rise
 from evalstopd_sim.presets import PRESETS, Noise
+from evalstopd_sim.streams import Draw, stream
 from evalstopd_sim.truth import TrueJob
 from evalstopd_sim.workload import Workload, cancel_odds, quantile
 
@@ -52,6 +53,13 @@ def test_evals_are_in_order_within_the_job_and_finite(name: str, every_s: float 
 def test_more_noise_changes_the_scores_and_nothing_else() -> None:
     for quiet, loud in zip(deal(count=100), deal(replace(PAPER, noise=Noise((0.1,))), count=100), strict=True):
         assert replace(loud, scores=quiet.scores, stderr=quiet.stderr) == quiet
+
+
+def test_the_noise_comes_from_its_own_stream() -> None:
+    first = next(job for job in deal(count=20) if job.kind == "rlhf")
+    draws = stream(1, Draw.NOISE)
+
+    assert first.scores == tuple(clip(level + draws.gauss(0.0, 0.025)) for level in first.levels)
 
 
 def test_a_higher_base_rate_turns_jobs_and_moves_none() -> None:
