@@ -7,7 +7,7 @@ from evalstopd_sim.options import HeadOfLine
 from evalstopd_sim.ranks import Running, Waiting
 from evalstopd_sim.simjob import SimJob
 from evalstopd_sim.truth import TrueJob
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstopd.core.model import JobView
@@ -40,6 +40,8 @@ def top_down(jobs: list[tuple[int, SimJob]], head: HeadOfLine) -> set[str]:
     return chosen
 
 
+# A blocked head stays blocked although a job that ranks after it has to yield and leaves room.
+@example(waits=[(0, 3, 0.0), (1, 16, 0.0), (3, 2, 0.0)], runs=[(2, 8, 0.0), (2, 8, 0.0)], head=HeadOfLine.STRICT)
 @given(waits=rows, runs=rows, head=st.sampled_from(HeadOfLine))
 def test_filling_equals_ranking_everybody(
     waits: list[tuple[int, int, float]], runs: list[tuple[int, int, float]], head: HeadOfLine
