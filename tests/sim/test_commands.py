@@ -1,6 +1,7 @@
 """The commands as a user meets them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -221,8 +222,12 @@ def test_the_bundled_traces_are_named_in_the_help() -> None:
 
 def test_the_module_runs_by_itself_and_its_help_imports_nothing_heavy() -> None:
     code = "import sys; import evalstopd_sim.commands; print([m for m in sys.modules if m.startswith('evalstopd')])"
+    # A new process does not inherit the path by which pytest finds a package that is not installed.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
     assert "evalstopd.core" not in shown
     assert "evalstopd_sim.arms" not in shown
