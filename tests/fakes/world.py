@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from evalstopd.store.memory import MemoryStore
-
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Message, Ports, Store
+from evalstopd.store.memory import MemoryStore
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.keeper import FakeKeeper
 from tests.fakes.tracker import FakeTracker
