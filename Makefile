@@ -12,6 +12,7 @@ help:
 demo: demo-slurm
 
 demo-slurm:
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] || { echo "make demo needs Debian 12 or 13 and root: it starts a real Slurm cluster that runs jobs of several users" >&2; exit 2; }
 	@tools/environment.sh $(BASE) demo
 	@cd examples && $(PY) -m demo --directory $(BASE)/demo $(DEMO)
 

@@ -5,6 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
+from hypothesis import HealthCheck, settings
+
+# Time limits of hypothesis measure the machine, which may be busy, not the code.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

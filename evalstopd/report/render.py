@@ -15,6 +15,8 @@ from evalstopd.core.noise import sentence
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
+_PIPE_WIDTH = 400
+
 
 def to_json(value: object) -> str:
     """Return rows as JSON; what JSON has no number for (NaN, infinities) becomes text."""
@@ -22,8 +24,9 @@ def to_json(value: object) -> str:
 
 
 def show(what: RenderableType) -> None:
-    """Print to standard output."""
-    Console(highlight=False, soft_wrap=False).print(what, markup=False)
+    """Print to standard output; where that is no terminal, lines are as wide as they need to be."""
+    console = Console(highlight=False)
+    Console(highlight=False, width=None if console.is_terminal else _PIPE_WIDTH).print(what, markup=False)
 
 
 def when(at_s: float) -> str:
@@ -37,15 +40,16 @@ def number(value: float | None) -> str:
 
 
 def status_table(rows: Sequence[StatusRow]) -> RenderableType:
-    """Return the overview of watched jobs."""
+    """Return the overview of watched jobs: a table that fits 80 columns, and below it why they stand as they do."""
     if not rows:
         return Text("no job is watched")
     table = Table(box=None, pad_edge=False)
-    for title in ("JOB", "USER", "RUNG", "EVALS", "DECLINES", "BEST", "AT STEP", "LAST", "PINNED", "STATE", "WHY"):
-        table.add_column(title, overflow="fold" if title == "WHY" else "ellipsis")
+    for title in ("JOB", "USER", "RUNG", "EVALS", "DOWN", "BEST", "LAST", "STATE"):
+        table.add_column(title, no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, _status_cells(row)))
-    return table
+    reasons = [Text(f"{row.job} {row.state}: {plain(row.why)}") for row in rows if row.why]
+    return Group(table, *([Text("")] if reasons else []), *reasons)
 
 
 def explanation(found: Explanation) -> RenderableType:
@@ -83,6 +87,9 @@ def draw_curve(found: Explanation) -> str:
     for label, marker, points in marks:
         if points:
             plotext.scatter([e.step for e in points], [e.score for e in points], marker=marker, label=label)
+    low, high = min(scores), max(scores)
+    # Room above the curve for the legend.
+    plotext.ylim(low, high + 0.35 * ((high - low) or 1.0))
     plotext.xlabel("step")
     return str(plotext.build())
 
@@ -103,21 +110,18 @@ def _decisions(found: Explanation) -> list[str]:
 def _status_cells(row: StatusRow) -> tuple[str, ...]:
     return (
         row.job,
-        plain(row.user, 20),
+        plain(row.user, 12),
         row.rung,
         str(row.evals),
         str(row.declines),
-        number(row.best_score),
-        _whole(row.best_step),
-        number(row.last_score),
-        ",".join(map(str, row.pinned)) or "-",
+        _score_at(row.best_score, row.best_step),
+        _score_at(row.last_score, row.last_step),
         row.state,
-        plain(row.why),
     )
 
 
-def _whole(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _score_at(score: float | None, step: int | None) -> str:
+    return "-" if score is None else f"{score:.4g} @{step}"
 
 
 def _plain_data(value: object) -> Any:

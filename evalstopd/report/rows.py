@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Declining, Stop, Verdict
-from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
 from evalstopd.core.noise import evals_to_see, of_evals
 from evalstopd.core.plan import verdicts
@@ -180,7 +180,8 @@ def _state(
     watch: Watch, intent: Intent | None, would_be: WouldBeStop | None, remarks: Sequence[Remark]
 ) -> tuple[str, str]:
     if intent is not None:
-        return intent.state.value, intent.note or intent.evidence.reason
+        given_up = intent.state in (State.VETOED, State.ABANDONED)
+        return intent.state.value, intent.note if given_up else intent.evidence.reason
     if would_be is not None and watch.terms.rung is Rung.OBSERVE:
         return "would be stopped", would_be.evidence.reason
     if watch.ending is not None:

@@ -1,0 +1,207 @@
+"""The command line as users meet it: one clear line and an exit code, never a traceback; nothing in text acts."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evalstopd.core.model import JobKey, Life, Mode, Point, Rung
+from evalstopd.core.watch import Remark, Terms, Watch
+from evalstopd.ports import Changes
+from evalstopd.store import migrate
+from evalstopd.store.sql import SqlStore
+
+HOSTILE = "a\nb\x1b[31m[red]x[/red] =cmd|' /C calc'!A0 <script>\u202e\r\udcff"
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("EVALSTOPD_")}
+    return subprocess.run(
+        [sys.executable, "-m", "evalstopd", *arguments], env=environment | variables, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A settings file with a store that holds one watched job whose owner writes hostile text."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    key = JobKey("c", "7", 1001, 100)
+    watch = Watch(
+        key, Life(0, 100), 101.0, Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX), user=HOSTILE, name=HOSTILE,
+        gpus=8, run_id="r1", evals=4, declines=2, last_step=40, last_score=0.6, best_step=20, best_score=0.8,
+    )  # fmt: skip
+    scores = (0.5, 0.8, 0.7, 0.6)
+    points = tuple((key, Point("r1", 10 * n, score, n)) for n, score in enumerate(scores, 1))
+    store = SqlStore(url)
+    store.record(Changes(watches=(watch,), points=points, remarks=(Remark(key.text, "odd", HOSTILE, 102.0),)))
+    store.close()
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(f'[store]\nurl = "{url}"\n')
+    return path
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_help_is_there_at_once() -> None:
+    """The issue asks for 0.25 s; the median of five is taken, and doubled for a busy machine."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert run("--help").returncode == 0
+        times.append(time.perf_counter() - start)
+
+    assert sorted(times)[2] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[rules]\nrang = "warn"', "unknown key rules.rang; did you mean rules.rung?"),
+        ("[rulez]\nx = 1", "unknown key rulez; did you mean rules?"),
+        ('[rules]\nrung = "sometimes"', "rules.rung: "),
+        ('[rules]\nrule = "k-declines:k=0"', "rules.rule: k-declines: k must be at least 1, not 0"),
+        ('[rules]\nrule = "k-decline"', "rules.rule: unknown rule 'k-decline'"),
+        ('[rules]\nrung = "enforce"', 'enforce.override = "reason"'),
+        ("[daemon]\ntick_s = 0", "daemon.tick_s: "),
+        ("not toml", "evalstopd.toml: "),
+    ],
+)
+def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(text)
+    done = run("config", "--config", str(path))
+
+    assert message in one_line(done)
+    assert done.returncode == 78
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_known() -> None:
+    done = run("config", EVALSTOPD_RULES__RUNGS="warn")
+
+    assert one_line(done).endswith("unknown variable EVALSTOPD_RULES__RUNGS; did you mean EVALSTOPD_RULES__RUNG?")
+    assert done.returncode == 78
+
+
+def test_variables_win_over_the_file_and_secrets_are_not_shown(config: Path) -> None:
+    done = run("config", "--config", str(config), "--json", EVALSTOPD_RULES__RUNG="warn", EVALSTOPD_MLFLOW__TOKEN="s3")
+    shown = json.loads(done.stdout)
+
+    assert shown["rules"]["rung"] == Rung.WARN
+    assert "s3" not in done.stdout
+    assert shown["store"]["url"].startswith("sqlite:///")
+
+
+def test_a_store_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(f'[store]\nurl = "sqlite:///{tmp_path}/none.db"\n')
+    for command in (["status"], ["explain", "1"], ["run"]):
+        done = run(*command, "--config", str(path))
+
+        assert "evalstopd db upgrade" in one_line(done)
+        assert done.returncode == 70
+
+
+def test_an_unknown_job_is_explained_away(config: Path) -> None:
+    done = run("explain", "99", "--config", str(config))
+
+    assert "job 99 is not watched" in one_line(done)
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", [["status"], ["explain", "7"]])
+def test_hostile_text_is_shown_without_effect(config: Path, command: list[str]) -> None:
+    done = run(*command, "--config", str(config))
+
+    assert done.returncode == 0, done.stderr
+    assert "[red]" in done.stdout
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", done.stdout)
+    assert all(line.isprintable() for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("command", [["status"], ["explain", "7"]])
+def test_json_parses_and_says_the_same(config: Path, command: list[str]) -> None:
+    done = run(*command, "--json", "--config", str(config))
+    data = json.loads(done.stdout)
+    row = data[0] if isinstance(data, list) else data["watch"]
+
+    assert (row["best_step"], row["declines"]) == (20, 2)
+
+
+def test_explain_draws_the_curve_with_its_verdicts(config: Path) -> None:
+    done = run("explain", "7", "--config", str(config))
+
+    assert "declining" in done.stdout
+    assert "best" in done.stdout
+    assert "stop" in done.stdout
+
+
+def test_the_overview_fits_eighty_columns(config: Path) -> None:
+    table = run("status", "--config", str(config)).stdout.splitlines()[:2]
+
+    assert [len(line) <= 80 for line in table] == [True, True]
+
+
+def test_keep_without_slurm_is_one_line(tmp_path: Path) -> None:
+    done = run("keep", "7", PATH=str(tmp_path))
+
+    assert "squeue" in one_line(done)
+    assert done.returncode == 1
+
+
+def test_keep_needs_no_settings_even_where_they_are_broken(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text("broken")
+    done = run("keep", "7", PATH=str(tmp_path), EVALSTOPD_CONFIG=str(path))
+
+    assert "squeue" in one_line(done)
+
+
+def test_an_id_that_could_be_an_option_or_a_list_is_refused() -> None:
+    for job in ("7,8", "--help7", "7;id", "A_1", "7_[1-3]"):
+        done = run("keep", "--", job)
+
+        assert done.returncode == 1
+        assert one_line(done)
+
+
+def test_the_example_settings_are_valid_and_name_every_key(tmp_path: Path) -> None:
+    example = (Path(__file__).parents[2] / "systemd" / "evalstopd.toml").read_text()
+    uncommented = re.sub(r"^# (\w+ = )", r"\1", example, flags=re.MULTILINE)
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(uncommented)
+    shown = json.loads(run("config", "--json", "--config", str(path)).stdout)
+    defaults = json.loads(run("config", "--json", "--config", str(empty(tmp_path))).stdout)
+    named = {(part, key) for part, keys in shown.items() if isinstance(keys, dict) for key in keys}
+
+    assert named == {(part, key) for part, keys in defaults.items() if isinstance(keys, dict) for key in keys}
+    assert all(f"{key} = " in example for _, key in named)
+    changed = {part: keys for part, keys in shown.items() if keys != defaults[part] and part != "digest"}
+    assert set(changed) == {"mlflow"}
+
+
+def empty(folder: Path) -> Path:
+    path = folder / "empty.toml"
+    path.write_text("")
+    return path
+
+
+def test_settings_part_by_part_replace_nothing_else(config: Path) -> None:
+    both = run("config", "--json", "--config", str(config), EVALSTOPD_RULES__CANDIDATES="5")
+
+    assert json.loads(both.stdout)["rules"]["candidates"] == 5
+    assert (
+        json.loads(both.stdout)["rules"]["rule"]
+        == json.loads(run("config", "--json", "--config", str(config)).stdout)["rules"]["rule"]
+    )

@@ -1,0 +1,50 @@
+"""The units: systemd reads them without complaint, and gives them little to do harm with."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+UNITS = Path(__file__).parents[2] / "systemd"
+SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """The units with programs that exist here, as systemd looks for them."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("UNIT TESTS SKIPPED: systemd-analyze is not installed (Debian package systemd)")
+    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket")):
+        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.MULTILINE)
+        (tmp_path / unit.name).write_text(text)
+    return tmp_path
+
+
+def analyze(*arguments: str) -> str:
+    done = subprocess.run(
+        ["systemd-analyze", *arguments], capture_output=True, text=True, errors="replace", timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_systemd_reads_it_without_complaint(units: Path, service: str) -> None:
+    assert analyze("verify", str(units / service)).strip() == ""
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_its_exposure_is_two_or_less(units: Path, service: str) -> None:
+    said = analyze("security", "--offline=true", "--threshold=20", str(units / service))
+
+    assert re.search(r"Overall exposure level for \S+: [01]\.\d|: 2\.0", said)
+
+
+def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:
+    text = (UNITS / "evalstopd.service").read_text()
+
+    assert "\nCapabilityBoundingSet=\n" in text
+    assert "\nNoNewPrivileges=yes\n" in text
+    assert "\nUser=evalstopd\n" in text
