@@ -15,6 +15,7 @@ _LOSS = re.compile(r"(^|[/_.-])loss$")
 _REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
 _TRAINING = re.compile(r"^train(ing)?[/_.-]")
 _EVAL_REWARD = "eval_reward"
+_SET_SIZE = "eval-set-size"
 _SIZE_CHANGE = 1.5
 _TOGETHER = 3
 _SMALLEST_SET = 10
@@ -67,7 +68,7 @@ def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
     if not sizes or max(sizes) <= _SIZE_CHANGE * min(sizes):
         return None
     text = f"the eval set seems to have changed size: from about {min(sizes):.0f} to about {max(sizes):.0f} items"
-    return Caution("eval-set-size", text, refuse=True)
+    return Caution(_SET_SIZE, text, refuse=True)
 
 
 def proxy_alarm(proxy: Sequence[Eval], held_out: Sequence[Eval], mode: Mode = Mode.MAX) -> str | None:
@@ -114,3 +115,5 @@ _TRAINING_METRIC = Caution(
 _PROXY = Caution(
     "proxy", "eval_reward is the weighted training reward, the one that gets gamed: judge by a true score", refuse=True
 )
+REFUSING = frozenset(each.code for each in (_PREFERENCE_LOSS, _TRAINING_METRIC, _PROXY)) | {_SET_SIZE}
+"""The codes of cautions that refuse: what such a job's evals did says nothing of a rule."""

@@ -153,6 +153,19 @@ def test_a_vetoed_stop_tells_as_much_as_one_that_was_only_booked() -> None:
     assert [row.fate for row in card_of(world).stops] == [Fate.WRONGED]
 
 
+def test_a_job_with_a_misleading_metric_says_nothing_of_the_rule() -> None:
+    world = World(replace(OBSERVE, metric="train/reward"))
+    job = world.train("r1")
+    for number, score in enumerate((*FALL, 0.5), 1):
+        world.tracker.log("r1", number * 10, score, "train/reward")
+        world.tick()
+    world.cluster.finish(job)
+    world.tick()
+    found = card_of(world)
+
+    assert (found.stops, found.apart, found.cards[0].card.judged) == ((), {"misleading metric": 1}, 0)
+
+
 def test_since_leaves_out_jobs_seen_before() -> None:
     world = World(OBSERVE, gpus=1000)
     run_job(world, "r1", (*FALL, 0.5))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Stop
+from evalstopd.core.guards import REFUSING
 from evalstopd.core.intent import Intent, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
 from evalstopd.core.plan import verdicts as answers
@@ -32,9 +33,10 @@ class RuleCard:
 class Scorecard:
     """Every rule's card, the site's own first, every would-be stop, and where the card was overridden.
 
-    `apart` counts the jobs without a would-be stop that say nothing: `running`; `few evals`; `unclear`, where the rule
-    taken alone would have stopped them (a veto stood, the owner had chosen otherwise, or evals came two at once);
-    `enforce`, seen first on that rung, where those that fall are stopped and only the others are left; `off`.
+    `apart` counts the jobs that say nothing: judged by a `misleading metric`; or without a would-be stop and
+    `running`, with `few evals`, first seen on `enforce` (those that fall are stopped, only the others are left) or
+    `off`, or `unclear`: the rule taken alone would have stopped them, but a veto stood, the owner had chosen
+    otherwise, or evals came two at once.
     """
 
     site_rule: str
@@ -85,8 +87,11 @@ def _told(archive: Archive, store: Store, limits: Limits, since_s: float) -> lis
     intents: dict[JobKey, list[Intent]] = defaultdict(list)
     for intent in archive.intents_of(keys):
         intents[intent.key].append(intent)
+    misled = {each.subject for each in archive.remarks_of([key.text for key in keys]) if each.code in REFUSING}
     return [
         _tell(each, curve(points[each.key]), first_decision(would_be[each.key], intents[each.key]), limits)
+        if each.key.text not in misled
+        else _Told(each.terms.rule, (each.first_s, each.first_s), apart="misleading metric")
         for each in watches
     ]
 

@@ -20,7 +20,7 @@ def scorecard_view(found: Scorecard) -> RenderableType:
     lines = [line for each in found.cards for line in (*_card_lines(each), "")]
     if found.apart:
         counted = ", ".join(f"{count} {why}" for why, count in sorted(found.apart.items()))
-        lines.append(f"without a would-be stop, counted for nothing: {counted}")
+        lines.append(f"jobs that say nothing: {counted}")
     lines += [f"{when(each.at_s)}  {plain(each.text, 500)}" for each in found.overrides]
     parts: list[RenderableType] = [Text(line) for line in lines]
     return Group(*parts, _table(found.stops)) if found.stops else Group(*parts, Text("no would-be stop was booked"))
