@@ -59,6 +59,7 @@ def run_job(world: World, run_id: str, scores: tuple[float, ...], end: str = "CO
         ((0.5, 0.801, 0.4), "COMPLETED", Fate.RIGHT),
         ((), "FAILED", Fate.UNTESTED),
         ((0.5, 0.4), "", Fate.UNFINISHED),
+        ((0.5, 0.81), "", Fate.UNFINISHED),
         ((0.5, 1.5, 0.4), "", Fate.WRONGED),
     ],
 )

@@ -99,7 +99,7 @@ def stop_row(watch: Watch, decision: Decision, evals: Sequence[Eval]) -> StopRow
 
 
 def _fate(watch: Watch, decision: Decision, after: Sequence[Eval], noise: float) -> Fate:
-    if _wronged(decision.evidence, after, noise):
+    if _wronged(decision.evidence, after, noise, ended=watch.ending is not None):
         return Fate.WRONGED
     if decision.done:
         return Fate.STOPPED
@@ -108,13 +108,14 @@ def _fate(watch: Watch, decision: Decision, after: Sequence[Eval], noise: float)
     return Fate.RIGHT if after else Fate.UNTESTED
 
 
-def _wronged(evidence: Evidence, after: Sequence[Eval], noise: float) -> bool:
-    """Tell whether a later eval beat the best by more than the noise, or the newest one simply is better."""
+def _wronged(evidence: Evidence, after: Sequence[Eval], noise: float, *, ended: bool) -> bool:
+    """Tell whether a later eval beat the best by more than the noise, or the last one of all simply is better."""
     mode = Mode(evidence.mode)
     top = best(after, mode)
     if top is None:
         return False
-    return _gain(evidence.best_score, top.score, mode) > noise or mode.better(after[-1].score, evidence.best_score)
+    ended_better = ended and mode.better(after[-1].score, evidence.best_score)
+    return _gain(evidence.best_score, top.score, mode) > noise or ended_better
 
 
 def _lost(before: float, top: Eval | None, evals: Sequence[Eval], mode: Mode) -> float:
