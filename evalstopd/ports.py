@@ -64,18 +64,24 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
 
     run_id: str
     metric: str
+    proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """One run as read: its facts and every point of the metric asked for (life and arrival not set)."""
+    """One run as read: its facts and every point of the metric asked for (life and arrival not set).
+
+    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    has the points of the query's proxy; none where they could not be read.
+    """
 
     facts: RunFacts
     points: tuple[Point, ...]
+    proxy: tuple[Point, ...] = ()
 
 
 class MetricsSource(Protocol):
@@ -83,6 +89,16 @@ class MetricsSource(Protocol):
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+
+
+class RunList(Protocol):
+    """The tracker's runs of the past, for replay."""
+
+    def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
+        """Return the facts of an experiment's runs (its name or id), the newest first, `most` at most.
+
+        Deleted runs are left out. Raises Rejected for an unknown experiment or without the right, else Unavailable.
+        """
 
 
 class RunWriter(Protocol):
@@ -193,8 +209,9 @@ class Changes:
     """What one transaction writes.
 
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
-    state that may lead to the new one, or in the same state); points and would-be stops that are there
-    already stay as they are; bindings, remarks and events are appended.
+    state that may lead to the new one, or in the same state); would-be stops and points that are there
+    already stay as they are, but a point without a standard error takes one; bindings, remarks and events are
+    appended.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -245,6 +262,9 @@ class Archive(Protocol):
 
     def recent(self, limit: int) -> tuple[Watch, ...]:
         """Return the watched jobs seen last."""
+
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment (seconds since the epoch) or later."""
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs."""

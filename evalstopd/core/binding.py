@@ -12,7 +12,7 @@ CLUSTER_TAG = "slurm.cluster"
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a tracker says about a run, all of it writable by users: tags, parameters, status."""
+    """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics."""
 
     run_id: str
     status: str
@@ -20,6 +20,7 @@ class RunFacts:
     user: str
     tags: Mapping[str, str]
     params: Mapping[str, str]
+    metrics: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

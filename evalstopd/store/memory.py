@@ -41,7 +41,9 @@ class MemoryStore:
             self._check(changes)
             self._write_watches(changes.watches)
             for key, point in changes.points:
-                self._points[key].setdefault(order.point_identity(point), point)
+                held = self._points[key].setdefault(order.point_identity(point), point)
+                if held.stderr is None:
+                    self._points[key][order.point_identity(point)] = replace(held, stderr=point.stderr)
             for pin in changes.pins:
                 self._pins[pin.key][pin.step] = pin
             for intent in changes.intents:
@@ -81,6 +83,11 @@ class MemoryStore:
         """Return the watched jobs that were first seen last, the latest first."""
         with self._lock:
             return order.newest_watches(self._watches.values())[:limit]
+
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment or later, the latest first."""
+        with self._lock:
+            return order.newest_watches(watch for watch in self._watches.values() if watch.first_s >= first_s)
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs, the latest first."""

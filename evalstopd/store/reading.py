@@ -80,6 +80,11 @@ def newest_watches(source: Connection, limit: int) -> list[Watch]:
     return _watches(source, limit=limit)
 
 
+def watches_since(source: Connection, first_s: float) -> list[Watch]:
+    """Return the watches of the jobs first seen at a moment or later."""
+    return _watches(source, WatchRow.first_s >= first_s)
+
+
 def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:
     """Return all intents of jobs."""
     return [each for part in chunks(jobs) for each in _intents(source, IntentRow.job.in_(part))]

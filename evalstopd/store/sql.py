@@ -68,6 +68,11 @@ class SqlStore:
         with self._reading() as source:
             return order.newest_watches(reading.newest_watches(source, limit))
 
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment or later, the latest first."""
+        with self._reading() as source:
+            return order.newest_watches(reading.watches_since(source, first_s))
+
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs, the latest first."""
         with self._reading() as source:

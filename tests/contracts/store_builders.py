@@ -103,6 +103,8 @@ evidences = st.builds(
     reason=texts,
     settings_hash=texts,
     version=texts,
+    chosen_step=st.none() | whole,
+    stderrs=st.lists(st.none() | scores, max_size=4).map(tuple),
 )
 watches = st.builds(
     Watch,
