@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -194,17 +194,6 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """A run proven to be a job's, from a moment on."""
-
-    key: JobKey
-    run_id: str
-    proof: str
-    two_way: bool
-    since_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """What one transaction writes.
 
@@ -244,8 +233,8 @@ class Store(Protocol):
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs."""

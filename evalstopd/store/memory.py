@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -31,7 +32,7 @@ class MemoryStore:
         self._closed: dict[str, set[str]] = defaultdict(set)
         self._events: dict[str, dict[int, IntentEvent]] = defaultdict(dict)
         self._would_be: dict[JobKey, dict[Life, WouldBeStop]] = defaultdict(dict)
-        self._holders: dict[str, JobKey] = {}
+        self._holders: dict[str, Binding] = {}
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
         self._remarked = 0
 
@@ -64,8 +65,8 @@ class MemoryStore:
                 said=self._said(live),
             )
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
         with self._lock:
             return {run_id: self._holders[run_id] for run_id in run_ids if run_id in self._holders}
 
@@ -152,7 +153,7 @@ class MemoryStore:
         for stop in changes.would_be:
             self._would_be[stop.key].setdefault(stop.life, stop)
         for binding in changes.bindings:
-            self._holders[binding.run_id] = binding.key
+            self._holders[binding.run_id] = binding
         for remark in changes.remarks:
             self._remarked += 1
             self._remarks[remark.subject].append((self._remarked, remark))

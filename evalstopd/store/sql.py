@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -47,8 +48,8 @@ class SqlStore:
         with self._reading() as source:
             return reading.book(source, cluster)
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
         with self._reading() as source:
             return reading.holders(source, run_ids)
 
