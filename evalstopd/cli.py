@@ -1,4 +1,4 @@
-"""The command line. Only typer is imported here: a command imports what it needs when it runs."""
+"""The command line. Little but typer is imported here: a command imports what it needs when it runs."""
 
 import sys
 from collections.abc import Callable
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from evalstopd.report.replay.commands import replay, tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,6 +35,19 @@ def main() -> None:
 
         sys.stderr.write(f"evalstopd: {plain(str(error), 1000)}\n")
         sys.exit(getattr(error, "exit_code", 1))
+
+
+@app.callback()
+def start(context: typer.Context) -> None:
+    """Hand every command what opens the site's tracker: replay may not know how that is made."""
+    context.obj = _open_tracker
+
+
+def _open_tracker(config: Path | None) -> object:
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_metrics
+
+    return make_metrics(load_settings(config))
 
 
 @app.command()
@@ -66,7 +81,7 @@ def tick(
 
     settings = load_settings(config)
     start_log("WARNING")
-    loop = make_loop(settings, threading.Event())
+    loop = make_loop(settings, threading.Event(), dry_run=dry_run)
     if dry_run:
         report, judgement = loop.foresee()
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
@@ -126,6 +141,27 @@ def explain(
     if found is None:
         raise Rejected(f"job {job} is not watched: it holds no GPUs here, or its comment names no run (mlflow_run=ID)")
     _print(found, as_json, lambda: explanation(found))
+
+
+@app.command()
+def scorecard(
+    config: Config = None,
+    since: Annotated[str, typer.Option(help="Jobs first seen since a day (2026-01-31, UTC) or in the last 30d.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show what became of every would-be stop, and whether the rule may warn or enforce by the site's limits."""
+    from evalstopd.report.scorecard.render import scorecard_view
+    from evalstopd.report.scorecard.since import since_s
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock, make_scorecard
+
+    settings = load_settings(config)
+    found = make_scorecard(settings, make_checked_store(settings), since_s(since, make_clock().now_s()))
+    _print(found, as_json, lambda: scorecard_view(found))
+
+
+app.command()(replay)
+app.command()(tune)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -64,18 +64,24 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
 
     run_id: str
     metric: str
+    proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """One run as read: its facts and every point of the metric asked for (life and arrival not set)."""
+    """One run as read: its facts and every point of the metric asked for (life and arrival not set).
+
+    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    has the points of the query's proxy; none where they could not be read.
+    """
 
     facts: RunFacts
     points: tuple[Point, ...]
+    proxy: tuple[Point, ...] = ()
 
 
 class MetricsSource(Protocol):
@@ -83,6 +89,16 @@ class MetricsSource(Protocol):
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+
+
+class RunList(Protocol):
+    """The tracker's runs of the past, for replay."""
+
+    def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
+        """Return the facts of an experiment's runs (its name or id), the newest first, `most` at most.
+
+        Deleted runs are left out. Raises Rejected for an unknown experiment or without the right, else Unavailable.
+        """
 
 
 class RunWriter(Protocol):
@@ -178,23 +194,13 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """A run proven to be a job's, from a moment on."""
-
-    key: JobKey
-    run_id: str
-    proof: str
-    two_way: bool
-    since_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """What one transaction writes.
 
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
-    state that may lead to the new one, or in the same state); points and would-be stops that are there
-    already stay as they are; bindings, remarks and events are appended.
+    state that may lead to the new one, or in the same state); would-be stops and points that are there
+    already stay as they are, but a point without a standard error takes one; bindings, remarks and events are
+    appended.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -227,8 +233,8 @@ class Store(Protocol):
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs."""
@@ -245,6 +251,9 @@ class Archive(Protocol):
 
     def recent(self, limit: int) -> tuple[Watch, ...]:
         """Return the watched jobs seen last."""
+
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment (seconds since the epoch) or later."""
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs."""

@@ -66,11 +66,12 @@ class StoreSettings(_Part):
 
 
 class RuleSettings(_Part):
-    """Who is watched, how far the daemon may go, and by which rule."""
+    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
 
     rung: Annotated[Rung, BeforeValidator(_rung)] = Rung.OBSERVE
-    rule: str = "k-declines:k=2"
+    rule: str = "recommended"
     metric: str = ""
+    proxy: str = ""
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -78,8 +79,20 @@ class RuleSettings(_Part):
     stale_s: float = Field(default=900.0, gt=0)
 
 
+class ScorecardSettings(_Part):
+    """What the site asks of a rule's card before it may warn or enforce; `*_max_wronged` bound the share from above."""
+
+    min_evals: int = Field(default=6, ge=1)
+    warn_min_jobs: int = Field(default=30, ge=1)
+    warn_min_days: float = Field(default=7.0, ge=0)
+    warn_max_wronged: float = Field(default=0.20, ge=0, le=1)
+    enforce_min_jobs: int = Field(default=100, ge=1)
+    enforce_min_days: float = Field(default=28.0, ge=0)
+    enforce_max_wronged: float = Field(default=0.05, ge=0, le=1)
+
+
 class EnforceSettings(_Part):
-    """What the enforce rung needs: a written reason, and the notice that an owner gets, in seconds."""
+    """A written reason to enforce without a passed scorecard, and the notice that an owner gets, in seconds."""
 
     override: str = ""
     notice_s: float = Field(default=1800.0, ge=0)
@@ -111,6 +124,7 @@ class Settings(BaseSettings):
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
+    scorecard: ScorecardSettings = ScorecardSettings()
     enforce: EnforceSettings = EnforceSettings()
     trust: TrustSettings = TrustSettings()
     daemon: DaemonSettings = DaemonSettings()
@@ -150,11 +164,12 @@ def load_settings(path: Path | None, environment: Mapping[str, str] | None = Non
 
 
 def make_rules(settings: Settings) -> Rules:
-    """Return the site's rules as the core wants them."""
+    """Return the site's rules as the core wants them; the rule with all its numbers: a version may change them."""
     return Rules(
         rung=settings.rules.rung,
-        rule=settings.rules.rule,
+        rule=detector(settings.rules.rule, settings.rules.mode).spec,
         metric=settings.rules.metric,
+        proxy=settings.rules.proxy,
         mode=settings.rules.mode,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
@@ -183,10 +198,6 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
-    if settings.rules.rung is Rung.ENFORCE and not settings.enforce.override.strip():
-        raise Misconfigured(
-            'rules.rung = "enforce" needs a passed scorecard, or the reason to go without: enforce.override = "reason"'
-        )
 
 
 def _first_fault(error: ValidationError) -> str:

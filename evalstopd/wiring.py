@@ -13,33 +13,71 @@ from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
 from evalstopd.checks import Probe, probe
+from evalstopd.core.model import Rung
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.loop import Loop, Stance
-from evalstopd.ports import Ports
+from evalstopd.ports import Changes, Ports
+from evalstopd.report.scorecard import (
+    Limit,
+    Limits,
+    Scorecard,
+    check_enforce,
+    enforce_verdict,
+    override_remark,
+    read_scorecard,
+)
 from evalstopd.settings import Settings, make_rules
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 
 
-def make_loop(settings: Settings, stopping: threading.Event) -> Loop:
+def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
     """Return the loop over the real cluster, tracker, keeper and store.
 
-    Raises Misconfigured or Fatal where the settings or the store do not allow a start.
+    Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
+    enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
     """
     check(settings.store.url)
-    metrics = make_metrics(settings)
+    metrics, store = make_metrics(settings), make_store(settings)
+    if settings.rules.rung is Rung.ENFORCE:
+        _admit(settings, store, dry_run=dry_run)
     ports = Ports(
         clock=SystemClock(),
         cluster=make_cluster(settings),
         metrics=metrics,
         runs=metrics,
         keeper=make_keeper(settings),
-        store=make_store(settings),
+        store=store,
         notifier=LogNotifier(),
         kill_switch=make_kill_switch(settings),
         should_stop=stopping.is_set,
     )
     return Loop(ports, Stance(make_rules(settings), settings.digest, __version__))
+
+
+def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
+    """Return what the store tells of the site's rule, and of others that jobs were judged by."""
+    asked = settings.scorecard
+    limits = Limits(
+        warn=Limit(asked.warn_min_jobs, asked.warn_min_days, asked.warn_max_wronged),
+        enforce=Limit(asked.enforce_min_jobs, asked.enforce_min_days, asked.enforce_max_wronged),
+        min_evals=asked.min_evals,
+    )
+    return read_scorecard(store, store, make_rules(settings).rule, limits, since_s)
+
+
+def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
+    """Raise Misconfigured where the site may not enforce; note a written reason where it goes without a card."""
+    card, reason = make_scorecard(settings, store), settings.enforce.override
+    check_enforce(card, reason)
+    noted = tuple(override_remark(card, reason, settings.digest, SystemClock().now_s()))
+    if noted and not dry_run:
+        store.record(Changes(remarks=noted))
+
+
+def make_clock() -> SystemClock:
+    """Return the clock."""
+    return SystemClock()
 
 
 def make_cluster(settings: Settings) -> SlurmCluster:
@@ -103,6 +141,15 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         check(settings.store.url)
         return f"schema revision {current(settings.store.url)}"
 
+    def scorecard() -> str:
+        card = make_scorecard(settings, make_checked_store(settings))
+        if settings.rules.rung is Rung.ENFORCE:
+            return check_enforce(card, settings.enforce.override)
+        verdict = enforce_verdict(card)
+        lacks = "; ".join(verdict.missing)
+        rule = card.site_rule
+        return f"{rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
+
     def switch() -> str:
         if make_kill_switch(settings).engaged():
             raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
@@ -113,5 +160,6 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("mlflow", lambda: make_metrics(settings).ping()),
         probe("keeper", lambda: make_keeper(settings).ping()),
         probe("store", store),
+        probe("scorecard", scorecard),
         probe("kill switch", switch),
     )

@@ -12,7 +12,7 @@ CLUSTER_TAG = "slurm.cluster"
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a tracker says about a run, all of it writable by users: tags, parameters, status."""
+    """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics."""
 
     run_id: str
     status: str
@@ -20,6 +20,18 @@ class RunFacts:
     user: str
     tags: Mapping[str, str]
     params: Mapping[str, str]
+    metrics: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A run proven to be a job's, from a moment on."""
+
+    key: JobKey
+    run_id: str
+    proof: str
+    two_way: bool
+    since_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +66,43 @@ def names_job(run: RunFacts, job: Job) -> bool:
 
 
 def bind(
-    claims: Iterable[Claim], runs: Mapping[str, RunFacts], holders: Mapping[str, JobKey]
+    claims: Iterable[Claim], runs: Mapping[str, RunFacts], holders: Mapping[str, Binding]
 ) -> dict[JobKey, Bound | Refused]:
     """Decide for each claim whether the run is proven to be the job's.
 
-    At a time one live job a run. In a dispute the one claimant that the run's tags name wins; with none or
-    several, nobody does. `holders` are the jobs that runs were bound to before: only the same owner may
-    take a run over.
+    At a time one live job a run. `holders` are the runs' last bindings: only the same owner may take a run over,
+    unless the run was claimed one way only and its tags name this job. Who may not take it is no rival either. In
+    a dispute the one claimant that the run's tags name wins; with none or several, nobody does.
     """
     by_run: dict[str, list[Claim]] = defaultdict(list)
     for claim in claims:
         by_run[claim.run_id].append(claim)
     decided: dict[JobKey, Bound | Refused] = {}
-    for run_id, rivals in by_run.items():
-        for claim in rivals:
-            decided[claim.key] = _decide(claim, rivals, runs.get(run_id), holders.get(run_id))
+    for run_id, all_claims in by_run.items():
+        run, holder = runs.get(run_id), holders.get(run_id)
+        rivals = [claim for claim in all_claims if not _foreign(claim, run, holder)]
+        for claim in all_claims:
+            decided[claim.key] = _decide(claim, rivals, run)
     return decided
 
 
-def _decide(claim: Claim, rivals: list[Claim], run: RunFacts | None, holder: JobKey | None) -> Bound | Refused:
-    if holder is not None and holder.uid != claim.key.uid:
+def _named(claim: Claim, run: RunFacts | None) -> bool:
+    return run is not None and names_job(run, claim.job)
+
+
+def _foreign(claim: Claim, run: RunFacts | None, holder: Binding | None) -> bool:
+    if holder is None or holder.key.uid == claim.key.uid:
+        return False
+    return holder.two_way or not _named(claim, run)
+
+
+def _decide(claim: Claim, rivals: list[Claim], run: RunFacts | None) -> Bound | Refused:
+    if claim not in rivals:
         return Refused("foreign-run", "the run named in the comment was bound to another owner's job before")
     if run is not None and run.deleted:
         return Refused("deleted-run", "the run named in the comment is deleted")
-    two_way = run is not None and names_job(run, claim.job)
     if len(rivals) == 1:
-        return Bound(claim.run_id, two_way)
-    named = [rival for rival in rivals if run is not None and names_job(run, rival.job)]
-    if two_way and named == [claim]:
+        return Bound(claim.run_id, _named(claim, run))
+    if [rival for rival in rivals if _named(rival, run)] == [claim]:
         return Bound(claim.run_id, two_way=True)
     return Refused("disputed-run", f"{len(rivals)} jobs name the same run in their comments")

@@ -6,15 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from evalstopd.core.model import Eval, Mode
-from evalstopd.core.noise import from_curve
+from evalstopd.core.noise import from_curve, middle
 
 _PREFERENCE_KEY = re.compile(r"(^|[/_])(rewards/(margins|accuracies|chosen|rejected)|log_odds_(chosen|ratio))")
 _HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)")
+_SHARE = re.compile(r"(^|[/_.@-])(acc|accurac(y|ies)|exact_match|em|pass|(win|solve|success)_?rate)([/_.@-]|$)")
 _LOSS = re.compile(r"(^|[/_.-])loss$")
 _REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
 _TRAINING = re.compile(r"^train(ing)?[/_.-]")
 _EVAL_REWARD = "eval_reward"
+_SET_SIZE = "eval-set-size"
 _SIZE_CHANGE = 1.5
+_TOGETHER = 3
 _SMALLEST_SET = 10
 _FEWEST = 9
 _CLEAR = 3.0
@@ -48,16 +51,24 @@ def metric_cautions(metric: str, others: Collection[str] = ()) -> tuple[Caution,
     return tuple(cautions)
 
 
-def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
-    """Return a caution where logged errors say that the eval set changed size during the run; scores as shares.
+def cautions(metric: str, others: Collection[str], evals: Sequence[Eval]) -> tuple[Caution, ...]:
+    """Return all that speaks against judging a run by this metric: its name, and what its evals show."""
+    changed = set_size_caution(evals) if _SHARE.search(metric) else None
+    return (*metric_cautions(metric, others), *((changed,) if changed else ()))
 
-    An accuracy p with standard error s comes from about p (1 - p) / s^2 items; a change by half again is one.
+
+def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
+    """Return a caution where logged errors say that the eval set changed size during the run; only for accuracies.
+
+    An accuracy p with standard error s comes from about p (1 - p) / s^2 items; a change by half again is one. The
+    medians of three evals in a row are compared, for one odd error (a bootstrap's, an accuracy near 1) is none.
     """
-    sizes = [size for each in evals if (size := _implied_items(each)) is not None]
-    if len(sizes) < 2 or max(sizes) <= _SIZE_CHANGE * min(sizes):
+    known = [size for each in evals if (size := _implied_items(each)) is not None]
+    sizes = [middle(known[at : at + _TOGETHER]) for at in range(len(known) - _TOGETHER + 1)]
+    if not sizes or max(sizes) <= _SIZE_CHANGE * min(sizes):
         return None
     text = f"the eval set seems to have changed size: from about {min(sizes):.0f} to about {max(sizes):.0f} items"
-    return Caution("eval-set-size", text, refuse=True)
+    return Caution(_SET_SIZE, text, refuse=True)
 
 
 def proxy_alarm(proxy: Sequence[Eval], held_out: Sequence[Eval], mode: Mode = Mode.MAX) -> str | None:
@@ -88,8 +99,8 @@ def _gain(evals: Sequence[Eval], mode: Mode) -> float:
 def _implied_items(each: Eval) -> float | None:
     if each.stderr is None or each.stderr <= 0 or not 0 < each.score < 1:
         return None
-    items = each.score * (1 - each.score) / each.stderr**2
-    return items if items >= _SMALLEST_SET else None
+    items = each.score * (1 - each.score) / each.stderr / each.stderr
+    return items if _SMALLEST_SET <= items < math.inf else None
 
 
 _PREFERENCE_LOSS = Caution(
@@ -104,3 +115,5 @@ _TRAINING_METRIC = Caution(
 _PROXY = Caution(
     "proxy", "eval_reward is the weighted training reward, the one that gets gamed: judge by a true score", refuse=True
 )
+REFUSING = frozenset(each.code for each in (_PREFERENCE_LOSS, _TRAINING_METRIC, _PROXY)) | {_SET_SIZE}
+"""The codes of cautions that refuse: what such a job's evals did says nothing of a rule."""

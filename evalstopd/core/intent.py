@@ -47,8 +47,10 @@ CLOSED = frozenset(state for state, following in TRANSITIONS.items() if not foll
 class Evidence:
     """What a stop was decided on, frozen: later points never change it.
 
-    `k_before_step` is where the paper takes its checkpoint (k evals before the trigger), recorded beside
-    `best_step`, the maximum over the curve, which is what is kept.
+    `best_step` is the maximum over the curve. `chosen_step` has the best smoothed score of it and the pinned
+    checkpoints, for rules that reckon with noise; None for others. `k_before_step` is where the paper
+    takes its checkpoint (k evals before the trigger), only recorded. `stderrs` are the scores' standard errors,
+    empty where none was logged.
     """
 
     rule: str
@@ -67,6 +69,13 @@ class Evidence:
     reason: str
     settings_hash: str = ""
     version: str = ""
+    chosen_step: int | None = None
+    stderrs: tuple[float | None, ...] = ()
+
+    @property
+    def kept_step(self) -> int:
+        """Return the step whose checkpoint is kept: the one chosen, else the maximum's."""
+        return self.best_step if self.chosen_step is None else self.chosen_step
 
 
 @dataclass(frozen=True, slots=True)

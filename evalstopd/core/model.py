@@ -127,7 +127,11 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One metric value as a tracker holds it. `value` may be NaN or infinite; `timestamp_ms` is the client's clock."""
+    """One metric value as a tracker holds it. `value` may be NaN or infinite; `timestamp_ms` is the client's clock.
+
+    `life` is the life it was evaluated in, one below the present where it is history: there before the job's
+    present life first read the run.
+    """
 
     run_id: str
     step: int
@@ -136,6 +140,7 @@ class Point:
     life: int = 0
     arrived_s: float = 0.0
     stderr: float | None = None
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ import math
 from collections.abc import Sequence
 from operator import sub
 
+from evalstopd.core.curve import is_score
+from evalstopd.core.model import Eval
+
 _MAD_TO_SD = 1.4826  # of a Gaussian
 _SECOND_DIFFERENCE = math.sqrt(6)  # its sd in units of the noise: 1, -2, 1
 _FEWEST = 4  # scores that tell anything of their noise
@@ -34,6 +37,13 @@ def from_curve(scores: Sequence[float]) -> float:
     steps = list(map(sub, scores[1:], scores))
     smallest = min(filter(None, map(abs, steps)), default=0.0)
     return max(_from_steps(steps), smallest / 2)
+
+
+def of_evals(evals: Sequence[Eval]) -> float:
+    """Return the noise of a curve's evals, in the unit of the score: the larger of what was logged and is shown."""
+    logged = [each.stderr for each in evals if each.stderr is not None and is_score(each.stderr) and each.stderr > 0]
+    told = math.sqrt(sum(error * error for error in logged) / len(logged)) if logged else 0.0
+    return max(told, from_curve([each.score for each in evals]))
 
 
 def unfloored(scores: Sequence[float]) -> float:

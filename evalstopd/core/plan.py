@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evalstopd.core.checkpoint_choice import best_smoothed, k_before
 from evalstopd.core.curve import best
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, JobView, Rung
-from evalstopd.core.rules import Rules, Standing, make_detector
+from evalstopd.core.rules import Rules, Standing, make_detector, reckons_with_noise
 from evalstopd.core.watch import Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Wishes
 
@@ -99,7 +100,7 @@ def _judge(case: Case, known: Known, rules: Rules, stamp: Stamp) -> _Judged:
     last = answers[-1]
     if not isinstance(last, Stop) or not _may_trigger(case, watch, known):
         return _Judged(watch, pins)
-    evidence = _evidence(case, watch, last, answers, stamp)
+    evidence = _evidence(case, watch, last, _chosen(case, known.pins.get(watch.key, ())), stamp)
     if case.standing.terms.rung is Rung.OBSERVE:
         return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
     return _Judged(watch, pins, intent=_intent(case, watch, evidence, rules, stamp))
@@ -148,9 +149,25 @@ def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
     return watch.key not in known.open_intents and newest.step > known.triggered.get(watch.key, newest.step - 1)
 
 
-def _evidence(case: Case, watch: Watch, stop: Stop, answers: Sequence[Verdict], stamp: Stamp) -> Evidence:
+def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
+    """Return the step with the best smoothed score of the maximum and the safe pins; None for rules blind to noise.
+
+    So another checkpoint is kept than the maximum's only where it is better, never for want of the maximum's pin. A
+    pin counts only for the eval of the life that saved it.
+    """
     terms = case.standing.terms
-    at = len(answers) - 1 - stop.count
+    if not reckons_with_noise(terms):
+        return None
+    lives = {each.step: each.life for each in case.evals}
+    safe = {pin.step for pin in pins if pin.safe and lives.get(pin.step) == pin.restarts}
+    top = best(case.evals, terms.mode)
+    found = best_smoothed(case.evals, terms.mode, safe | {top.step} if top is not None else safe)
+    return found.step if found is not None else None
+
+
+def _evidence(case: Case, watch: Watch, stop: Stop, chosen_step: int | None, stamp: Stamp) -> Evidence:
+    terms = case.standing.terms
+    before = k_before(case.evals, stop.count)
     return Evidence(
         rule=terms.rule,
         metric=terms.metric,
@@ -163,12 +180,18 @@ def _evidence(case: Case, watch: Watch, stop: Stop, answers: Sequence[Verdict], 
         trigger_step=case.evals[-1].step,
         best_step=watch.best_step if watch.best_step is not None else case.evals[-1].step,
         best_score=watch.best_score if watch.best_score is not None else case.evals[-1].score,
-        k_before_step=case.evals[at].step if at >= 0 else None,
+        k_before_step=before.step if before is not None else None,
         declines=stop.count,
         reason=_reason(stop, watch),
         settings_hash=stamp.settings_hash,
         version=stamp.version,
+        chosen_step=chosen_step,
+        stderrs=_stderrs(case.evals),
     )
+
+
+def _stderrs(evals: Sequence[Eval]) -> tuple[float | None, ...]:
+    return tuple(each.stderr for each in evals) if any(each.stderr is not None for each in evals) else ()
 
 
 def _reason(stop: Stop, watch: Watch) -> str:

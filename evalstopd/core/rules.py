@@ -17,6 +17,7 @@ class ServerClass(StrEnum):
     OPEN = "open"
 
 
+_COUNTS = "k-declines"
 _CEILING_WHY = "any user can write to an open MLflow server, and the owner did not ask for enforce"
 
 
@@ -25,12 +26,14 @@ class Rules:
     """The site's rules as pure data. Times in seconds.
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
-    written; empty means that they are not trusted above the warn rung unless the owner asks for it.
+    written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
+    the training reward, read for an alarm alone.
     """
 
     rung: Rung = Rung.OBSERVE
-    rule: str = "k-declines:k=2"
+    rule: str = "recommended"
     metric: str = ""
+    proxy: str = ""
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -48,6 +51,10 @@ class Standing:
 
     terms: Terms
     why: str
+
+    def at_most(self, rung: Rung, why: str) -> "Standing":
+        """Return the standing with the rung lowered, where it is higher."""
+        return self if self.terms.rung <= rung else Standing(replace(self.terms, rung=rung), why)
 
 
 def is_governed(job: Job, rules: Rules) -> bool:
@@ -68,7 +75,8 @@ def site_terms(rules: Rules) -> Terms:
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
     """Return the terms a job is judged by now: those it was first seen with, loosened, never tightened.
 
-    The owner may lower the rung and choose metric, direction and k. The owner's word `enforce` lifts the
+    The owner may lower the rung and choose metric, direction and k (and with k the paper's rule, whatever the
+    site's). The owner's word `enforce` lifts the
     ceiling of an open server, never the site's own rung.
     """
     rung, why = min(
@@ -92,18 +100,23 @@ def make_detector(terms: Terms) -> Detector:
     return detector(terms.rule, terms.mode)
 
 
+def reckons_with_noise(terms: Terms) -> bool:
+    """Tell whether the rule of these terms weighs a fall against noise; counting declines does not."""
+    return parse_spec(terms.rule).name not in (_COUNTS, "never")
+
+
 def _ceiling(wishes: Wishes, rules: Rules) -> Rung:
     trusted = rules.server is ServerClass.AUTHENTICATED or rules.open_server_accepted
     return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
 
 
 def _with_k(rule: str, k: int | None) -> str:
-    """Return the rule with the owner's k, where the rule has one."""
+    """Return the rule with the owner's k: who names a k asks for k declines; the site's `never` stays."""
     parsed = parse_spec(rule)
-    if k is None or parsed.name != "k-declines":
+    if k is None or parsed.name == "never":
         return rule
-    others = tuple(pair for pair in parsed.params if pair[0] != "k")
-    return format_spec(replace(parsed, params=(("k", float(k)), *others)))
+    others = tuple(pair for pair in parsed.params if parsed.name == _COUNTS and pair[0] != "k")
+    return format_spec(Spec(_COUNTS, (("k", float(k)), *others)))
 
 
 def format_spec(spec: Spec) -> str:

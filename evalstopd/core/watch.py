@@ -8,12 +8,18 @@ from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it."""
+    """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
+
+    `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
+    notice in seconds.
+    """
 
     rung: Rung
     rule: str
     metric: str
     mode: Mode
+    trusted: bool = False
+    notice_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,8 @@ class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
-    `started_s` when Slurm says that the present life started.
+    `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
+    read well. `rung_now` is the rung in effect after wishes and ceiling.
     """
 
     key: JobKey
@@ -60,6 +67,8 @@ class Watch:
     best_step: int | None = None
     best_score: float | None = None
     best_life: int = 0
+    read_life: int | None = None
+    rung_now: Rung = Rung.OFF
     reads: Reads = Reads()
     vanished_s: float | None = None
     ending: Ending | None = None
@@ -83,7 +92,8 @@ class PinState(StrEnum):
 class Pin:
     """A protected copy of a candidate best checkpoint, or the wish for one. Sizes in bytes.
 
-    `restarts` is the life that evaluated, and saved, the step.
+    `restarts` is the life that evaluated, and saved, the step. A checkpoint completed before `since_s` (seconds
+    since the epoch) is another one under the same name. `tries` counts the times the keeper failed on it.
     """
 
     key: JobKey
@@ -92,6 +102,8 @@ class Pin:
     state: PinState
     wanted_s: float
     restarts: int = 0
+    since_s: float = 0.0
+    tries: int = 0
     path: str = ""
     files: int = 0
     size: int = 0

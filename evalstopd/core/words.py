@@ -18,7 +18,7 @@ def kept(intent: Intent) -> str:
     """Return which checkpoint was kept."""
     if not intent.kept_path:
         return "no checkpoint was published"
-    return f"best checkpoint, step {intent.evidence.best_step}, kept at {intent.kept_path}"
+    return f"best checkpoint, step {intent.evidence.kept_step}, kept at {intent.kept_path}"
 
 
 def run_tags(intent: Intent) -> Mapping[str, str]:
@@ -31,6 +31,7 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "trigger_step": str(intent.evidence.trigger_step),
         "best_step": str(intent.evidence.best_step),
         "best_score": f"{intent.evidence.best_score:.6g}",
+        "kept_step": str(intent.evidence.kept_step) if intent.kept_path else "",
         "checkpoint": intent.kept_path,
         "intent": intent.id,
     }

@@ -22,7 +22,7 @@ from evalstopd.core.intent import (
 from evalstopd.core.model import Ending, Job, JobKey, Rung
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, PinState, Watch
-from evalstopd.core.wishes import parse_comment
+from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import kept, run_tags, sentence, veto_line
 from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
@@ -94,7 +94,7 @@ class Acts:
         """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
         watch = self.watches.get(intent.key)
         wishes = parse_comment(job.comment if job is not None else "")
-        rung = standing(watch.terms, wishes, self.rules).terms.rung if watch is not None else Rung.OFF
+        rung = self._rung(intent.key, watch, wishes)
         good_s = watch.reads.good_s if watch is not None else None
         since_s = good_s if good_s is not None else intent.created_s
         return Situation(
@@ -105,10 +105,16 @@ class Acts:
             fresh=intent.key in self.seen.readings and wishes.run_id == (watch.run_id if watch else None),
             stale=self.ledger.now_s - since_s > self.rules.stale_s,
             best_step=watch.best_step if watch is not None else None,
-            pin=self.pins.get((intent.key, intent.evidence.best_step)),
+            pin=self.pins.get((intent.key, intent.evidence.kept_step)),
             killed=self.ports.kill_switch.engaged(),
             ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
         )
+
+    def _rung(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> Rung:
+        """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
+        if watch is None:
+            return Rung.OFF
+        return self.seen.at_most(key, standing(watch.terms, wishes, self.rules)).terms.rung
 
     def _moved(self, intent: Intent, to: State, text: str, **fields: object) -> Intent:
         self.tally.add(to.value)

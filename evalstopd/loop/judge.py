@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from evalstopd.core.binding import Bound, Refused
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
+from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan
@@ -42,21 +43,22 @@ def judge(
     plans: list[Plan] = []
     points: list[tuple[JobKey, Point]] = []
     bindings: list[Binding] = []
-    remarks = list(_refusals(seen, stamp.now_s))
+    remarks, notes, evals = list(_refusals(seen, stamp.now_s)), list[Remark](), 0
     for key, reading in seen.readings.items():
         one, bound = seen.seen[key], seen.decisions[key]
         if not isinstance(bound, Bound):
             continue
-        held = stored.get(key, ())
-        new = _new_points(reading, held, one.watch, stamp.now_s)
-        case = _case(one, bound, reading, (*held, *new), arrived=bool(new), now_s=stamp.now_s, rules=rules)
-        points.extend((key, point) for point in new)
+        read = _merged(reading, stored.get(key, ()), one.watch, stamp.now_s)
+        case = _case(one, bound, reading, read.curve, arrived=bool(read.new), now_s=stamp.now_s, rules=rules)
+        points.extend((key, point) for point in (*read.new, *read.completed))
+        evals += len(read.new)
+        notes += _notes(key, seen.cautions.get(key, ()), reading, case, stamp.now_s)
         if (one.watch.run_id, one.watch.two_way) != (bound.run_id, bound.two_way):
             bindings.append(Binding(key, bound.run_id, PROOF, bound.two_way, stamp.now_s))
         plans.append(_alone(case, known, rules, stamp, remarks))
     merged = _merge(plans)
-    fresh = [remark for remark in remarks if (remark.subject, remark.code) not in book.said]
-    _count(tally, merged, points, fresh)
+    fresh, noted = (_unsaid(each, book) for each in (remarks, notes))
+    _count(tally, merged, evals, fresh)
     watches = _settle(seen, book, {watch.key: watch for watch in merged.watches}, stamp.now_s)
     changes = Changes(
         watches=watches,
@@ -66,7 +68,7 @@ def judge(
         events=tuple(IntentEvent(i.id, 0, stamp.now_s, "planned", i.evidence.reason) for i in merged.intents),
         would_be=merged.would_be,
         bindings=tuple(bindings),
-        remarks=tuple(fresh),
+        remarks=(*fresh, *noted),
     )
     return Judgement(changes, merged)
 
@@ -79,17 +81,33 @@ def _known(book: Book) -> Known:
     return Known(pins, open_intents, book.triggered, book.booked)
 
 
-def _new_points(reading: RunReading, held: Sequence[Point], watch: Watch, now_s: float) -> tuple[Point, ...]:
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """A job's points after a reading: those that are new, and those held whose standard error came later."""
+
+    curve: tuple[Point, ...]
+    new: tuple[Point, ...]
+    completed: tuple[Point, ...]
+
+
+def _merged(reading: RunReading, held: Sequence[Point], watch: Watch, now_s: float) -> _Merged:
     """Return what arrived since the last reading, stamped with our time and the present life.
 
     Points are compared by their text, so that a NaN equals itself.
     """
-    known = {_identity(point) for point in held}
-    new: dict[str, Point] = {}
-    for point in reading.points:
-        if _identity(point) not in known:
-            new[_identity(point)] = replace(point, life=watch.life.restarts, arrived_s=now_s)
-    return tuple(new.values())
+    read = {_identity(point): point for point in reading.points}
+    known: dict[str, Point] = {}
+    completed: list[Point] = []
+    for point in held:
+        same = read.get(_identity(point))
+        if point.stderr is None and same is not None and same.stderr is not None:
+            point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
+            completed.append(point)
+        known[_identity(point)] = point
+    new = tuple(
+        replace(each, life=watch.life.restarts, arrived_s=now_s) for text, each in read.items() if text not in known
+    )
+    return _Merged((*known.values(), *new), new, tuple(completed))
 
 
 def _identity(point: Point) -> str:
@@ -115,6 +133,19 @@ def _case(
         reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
     )
     return Case(one.sighting, watch, one.standing, one.wishes, curve(points), PROOF)
+
+
+def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Case, now_s: float) -> Iterable[Remark]:
+    """Yield what speaks against judging the job by its metric, and the alarm; said once, no stop hangs on the alarm."""
+    for each in found:
+        yield Remark(key.text, each.code, f"only observed: {each.text}" if each.refuse else each.text, now_s)
+    alarm = proxy_alarm(curve(reading.proxy), case.evals, case.standing.terms.mode)
+    if alarm is not None:
+        yield Remark(key.text, "proxy-alarm", alarm, now_s)
+
+
+def _unsaid(remarks: Iterable[Remark], book: Book) -> list[Remark]:
+    return [remark for remark in remarks if (remark.subject, remark.code) not in book.said]
 
 
 def _alone(case: Case, known: Known, rules: Rules, stamp: Stamp, remarks: list[Remark]) -> Plan:
@@ -167,8 +198,8 @@ def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s
     return tuple(changed)
 
 
-def _count(tally: Tally, merged: Plan, points: Sequence[object], remarks: Sequence[Remark]) -> None:
-    tally.add("evals", len(points))
+def _count(tally: Tally, merged: Plan, evals: int, remarks: Sequence[Remark]) -> None:
+    tally.add("evals", evals)
     tally.add("planned", len(merged.intents))
     tally.add("would be stopped", len(merged.would_be))
     tally.add("refused", len(remarks))

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.curve import curve
+from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
@@ -35,7 +37,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended."""
+    """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
+
+    `cautions` are what speaks against judging a job by what was read of it.
+    """
 
     snapshot: Snapshot
     sightings: Mapping[str, Sighting]
@@ -44,6 +49,12 @@ class Observation:
     readings: Mapping[JobKey, RunReading]
     endings: Mapping[EndingQuery, Ending]
     unread: Mapping[JobKey, EvalstopError]
+    cautions: Mapping[JobKey, tuple[Caution, ...]]
+
+    def at_most(self, key: JobKey, standing: Standing) -> Standing:
+        """Return a job's standing, no higher than observe where its metric is known to mislead."""
+        refused = next((each for each in self.cautions.get(key, ()) if each.refuse), None)
+        return standing if refused is None else standing.at_most(Rung.OBSERVE, refused.text)
 
 
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
@@ -52,15 +63,16 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     seen = {each.key: each for each in _watched(sightings, rules, snapshot.now_s)}
     claims = [Claim(one.key, one.sighting.job, one.wishes.run_id) for one in seen.values() if one.wishes.run_id]
     due = _due(seen, claims, book, snapshot.now_s)
-    answers = ports.metrics.read(list({_query(one): None for one in due.values()})) if due else {}
+    queries = {key: _query(one, rules) for key, one in due.items()}
+    answers = ports.metrics.read(list(dict.fromkeys(queries.values()))) if due else {}
     facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
     holders = ports.store.holders([claim.run_id for claim in claims]) if claims else {}
     decisions = bind(claims, facts, holders)
-    readings, unread = _sort_answers(due, answers, decisions, tally)
+    readings, unread = _sort_answers(queries, answers, decisions, tally)
     tally.add("jobs", len(snapshot.jobs))
     tally.add("watched", len(seen))
     tally.add("due", len(due))
-    return Observation(
+    whole = Observation(
         snapshot,
         {each.job.job_id: each for each in sightings},
         seen,
@@ -68,7 +80,14 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         readings,
         _endings(ports, snapshot, sightings, book, tally),
         unread,
+        {key: _cautions(seen[key], reading) for key, reading in readings.items()},
     )
+    lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
+    return replace(whole, seen=lowered)
+
+
+def _cautions(one: Seen, reading: RunReading) -> tuple[Caution, ...]:
+    return cautions(one.standing.terms.metric, reading.facts.metrics, curve(reading.points))
 
 
 def _watched(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterable[Seen]:
@@ -119,21 +138,21 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
     return {key: one for key, one in seen.items() if is_due(one)}
 
 
-def _query(one: Seen) -> RunQuery:
+def _query(one: Seen, rules: Rules) -> RunQuery:
     """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
-    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric)
+    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric, rules.proxy)
 
 
 def _sort_answers(
-    due: Mapping[JobKey, Seen],
+    queries: Mapping[JobKey, RunQuery],
     answers: Mapping[RunQuery, RunReading | EvalstopError],
     decisions: Mapping[JobKey, Bound | Refused],
     tally: Tally,
 ) -> tuple[dict[JobKey, RunReading], dict[JobKey, EvalstopError]]:
     readings: dict[JobKey, RunReading] = {}
     unread: dict[JobKey, EvalstopError] = {}
-    for key, one in due.items():
-        answer = answers.get(_query(one), Unavailable("the tracker left a run out of its answer"))
+    for key, query in queries.items():
+        answer = answers.get(query, Unavailable("the tracker left a run out of its answer"))
         if isinstance(answer, EvalstopError):
             unread[key] = answer
             if not isinstance(answer, Rejected):

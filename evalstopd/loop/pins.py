@@ -14,13 +14,14 @@ from evalstopd.ports import Changes, PinPlace, Ports
 
 @dataclass(frozen=True, slots=True)
 class PinDesk:
-    """The keeper's calls for one pass; `watches` are as this pass recorded them."""
+    """The keeper's calls for one pass; `watches` are as this pass recorded them, `held` what open intents keep."""
 
     ports: Ports
     seen: Observation
     watches: Mapping[JobKey, Watch]
     candidates: int
     tally: Tally
+    held: frozenset[tuple[JobKey, int]] = frozenset()
 
     def serve(self, pins: Sequence[Pin]) -> tuple[Pin, ...]:
         """Pin what is wanted and drop what is surplus; return all pins as they stand after."""
@@ -31,7 +32,7 @@ class PinDesk:
             if self._may_touch(pin):
                 self._tend(after, pin)
         for pin in _surplus(after.values(), self.watches, self.candidates):
-            if self._may_touch(pin):
+            if self._may_touch(pin) and (pin.key, pin.step) not in self.held:
                 self._keep(after, self._drop(pin))
         return tuple(after.values())
 

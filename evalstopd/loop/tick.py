@@ -71,12 +71,14 @@ class Loop:
 
     def _act(self, seen: Observation, book: Book, judgement: Judgement, now_s: float, tally: Tally) -> None:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
-        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally)
+        intents = (*book.intents, *judgement.changes.intents)
+        held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
+        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         acts = Acts(
             self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, Ledger(self.ports.store, now_s), tally
         )
-        acts.serve((*book.intents, *judgement.changes.intents))
+        acts.serve(intents)
 
 
 def _by_step(pins: tuple[Pin, ...]) -> Mapping[tuple[JobKey, int], Pin]:

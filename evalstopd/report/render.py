@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evalstopd.core.noise import sentence
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
@@ -26,6 +27,16 @@ def show(what: RenderableType) -> None:
     """Print to standard output; where that is no terminal, lines are as wide as they need to be."""
     console = Console(highlight=False)
     Console(highlight=False, width=None if console.is_terminal else _PIPE_WIDTH).print(what, markup=False)
+
+
+def when(at_s: float) -> str:
+    """Return a moment in UTC."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def number(value: float | None) -> str:
+    """Return a score as tables show it."""
+    return "-" if value is None else f"{value:.4g}"
 
 
 def status_table(rows: Sequence[StatusRow]) -> RenderableType:
@@ -49,6 +60,8 @@ def explanation(found: Explanation) -> RenderableType:
         f"run {watch.run_id or 'none'}, metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
         f"rule {found.terms.rule}, rung {watch.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
     ]
+    if found.noise is not None:
+        head.append(sentence(found.noise.noise, found.noise.fall))
     parts: list[RenderableType] = [Text(line) for line in head]
     if found.evals:
         parts += [Text(""), Text.from_ansi(draw_curve(found)), Text("")]
@@ -88,11 +101,9 @@ def _decisions(found: Explanation) -> list[str]:
     ]
     for intent in found.intents:
         lines.append(f"stop decided at step {intent.evidence.trigger_step}, now {intent.state.value}:")
-        lines += [
-            f"  {_when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id
-        ]
+        lines += [f"  {when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id]
     lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
-    lines += [f"{_when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
+    lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]
 
 
@@ -107,10 +118,6 @@ def _status_cells(row: StatusRow) -> tuple[str, ...]:
         _score_at(row.last_score, row.last_step),
         row.state,
     )
-
-
-def _when(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _score_at(score: float | None, step: int | None) -> str:

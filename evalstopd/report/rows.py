@@ -1,5 +1,6 @@
 """What the listings show, as frozen rows: queries in, rows out; rendering is elsewhere."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,9 +8,11 @@ from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Declining, Stop, Verdict
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
+from evalstopd.core.noise import evals_to_see, of_evals
 from evalstopd.core.plan import verdicts
 from evalstopd.core.watch import Pin, Remark, Terms, Watch
 from evalstopd.ports import Archive, Store
+from evalstopd.report.replay.judge import spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,19 @@ class JudgedEval:
     score: float
     life: int
     verdict: str
+    stderr: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseNote:
+    """How noisy a job's evals are, in the metric's unit, and how many evals it takes to see a fall of `fall`.
+
+    `fall` is a tenth of the curve's 5-95 % range.
+    """
+
+    noise: float
+    fall: float
+    evals: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +67,7 @@ class Explanation:
     watch: Watch
     terms: Terms
     evals: tuple[JudgedEval, ...]
+    noise: NoiseNote | None
     pins: tuple[Pin, ...]
     intents: tuple[Intent, ...]
     events: tuple[IntentEvent, ...]
@@ -83,6 +100,7 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
         watch=watch,
         terms=terms,
         evals=judged(evals, terms),
+        noise=noise_note(evals),
         pins=archive.pins_of(keys),
         intents=intents,
         events=archive.events_of([intent.id for intent in intents]),
@@ -94,7 +112,16 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
 def judged(evals: Sequence[Eval], terms: Terms) -> tuple[JudgedEval, ...]:
     """Return each eval of a curve with the rule's answer in words."""
     answers = verdicts(evals, terms)
-    return tuple(JudgedEval(e.step, e.score, e.life, _word(a)) for e, a in zip(evals, answers, strict=True))
+    return tuple(JudgedEval(e.step, e.score, e.life, _word(a), e.stderr) for e, a in zip(evals, answers, strict=True))
+
+
+def noise_note(evals: Sequence[Eval]) -> NoiseNote | None:
+    """Return what an owner is told of the noise of their evals; None while nothing is known of it."""
+    noise = of_evals(evals)
+    fall = spread([each.score for each in evals]) / 10 if evals else 0.0
+    if not (0 < noise < math.inf and 0 < fall < math.inf):
+        return None
+    return NoiseNote(noise, fall, evals_to_see(fall, noise))
 
 
 def _word(verdict: Verdict) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -31,7 +32,7 @@ class MemoryStore:
         self._closed: dict[str, set[str]] = defaultdict(set)
         self._events: dict[str, dict[int, IntentEvent]] = defaultdict(dict)
         self._would_be: dict[JobKey, dict[Life, WouldBeStop]] = defaultdict(dict)
-        self._holders: dict[str, JobKey] = {}
+        self._holders: dict[str, Binding] = {}
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
         self._remarked = 0
 
@@ -41,7 +42,9 @@ class MemoryStore:
             self._check(changes)
             self._write_watches(changes.watches)
             for key, point in changes.points:
-                self._points[key].setdefault(order.point_identity(point), point)
+                held = self._points[key].setdefault(order.point_identity(point), point)
+                if held.stderr is None:
+                    self._points[key][order.point_identity(point)] = replace(held, stderr=point.stderr)
             for pin in changes.pins:
                 self._pins[pin.key][pin.step] = pin
             for intent in changes.intents:
@@ -62,8 +65,8 @@ class MemoryStore:
                 said=self._said(live),
             )
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
         with self._lock:
             return {run_id: self._holders[run_id] for run_id in run_ids if run_id in self._holders}
 
@@ -81,6 +84,11 @@ class MemoryStore:
         """Return the watched jobs that were first seen last, the latest first."""
         with self._lock:
             return order.newest_watches(self._watches.values())[:limit]
+
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment or later, the latest first."""
+        with self._lock:
+            return order.newest_watches(watch for watch in self._watches.values() if watch.first_s >= first_s)
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs, the latest first."""
@@ -145,7 +153,7 @@ class MemoryStore:
         for stop in changes.would_be:
             self._would_be[stop.key].setdefault(stop.life, stop)
         for binding in changes.bindings:
-            self._holders[binding.run_id] = binding.key
+            self._holders[binding.run_id] = binding
         for remark in changes.remarks:
             self._remarked += 1
             self._remarks[remark.subject].append((self._remarked, remark))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Connection, Executable, and_, func, select
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -46,13 +47,15 @@ def book(source: Connection, cluster: str) -> Book:
     )
 
 
-def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, JobKey]:
+def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, Binding]:
     """Return who holds each of these runs, on every cluster and ended jobs too: nobody else may take it over."""
-    found: dict[str, JobKey] = {}
+    found: dict[str, Binding] = {}
     for part in chunks(run_ids):
         last = select(func.max(BindingRow.id)).where(BindingRow.run_id.in_(part)).group_by(BindingRow.run_id)
-        query = select(*rows.KEY, BindingRow.run_id).join(BindingRow, BindingRow.job == JobRow.job)
-        found |= {row[4]: JobKey(*row[:4]) for row in source.execute(query.where(BindingRow.id.in_(last)))}
+        columns = (BindingRow.run_id, BindingRow.proof, BindingRow.two_way, BindingRow.since_s)
+        query = select(*rows.KEY, *columns).join(BindingRow, BindingRow.job == JobRow.job)
+        held = (Binding(JobKey(*row[:4]), *row[4:]) for row in source.execute(query.where(BindingRow.id.in_(last))))
+        found |= {binding.run_id: binding for binding in held}
     return found
 
 
@@ -78,6 +81,11 @@ def watches_of_id(source: Connection, job_id: str) -> list[Watch]:
 def newest_watches(source: Connection, limit: int) -> list[Watch]:
     """Return the watches of the jobs first seen last."""
     return _watches(source, limit=limit)
+
+
+def watches_since(source: Connection, first_s: float) -> list[Watch]:
+    """Return the watches of the jobs first seen at a moment or later."""
+    return _watches(source, WatchRow.first_s >= first_s)
 
 
 def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:

@@ -79,7 +79,7 @@ def remark_values(remark: Remark) -> Values:
 
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
-_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode)
+_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode, WatchRow.trusted, WatchRow.notice_s)
 
 
 def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
@@ -98,7 +98,7 @@ REMARK_COLUMNS = _columns(Remark, RemarkRow)
 
 def watch_of(row: Sequence[Any]) -> Watch:
     """Return the watch of a row of WATCH_COLUMNS."""
-    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[10], Terms(*row[6:10]), *row[11:])
+    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[12], Terms(*row[6:12]), *row[13:])
 
 
 def pin_of(row: Sequence[Any]) -> Pin:

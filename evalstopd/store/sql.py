@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -47,8 +48,8 @@ class SqlStore:
         with self._reading() as source:
             return reading.book(source, cluster)
 
-    def holders(self, run_ids: Sequence[str]) -> Mapping[str, JobKey]:
-        """Return the job that each of these runs was last bound to, ended jobs too; runs never bound are left out."""
+    def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
+        """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
         with self._reading() as source:
             return reading.holders(source, run_ids)
 
@@ -67,6 +68,11 @@ class SqlStore:
         """Return the watched jobs that were first seen last, the latest first."""
         with self._reading() as source:
             return order.newest_watches(reading.newest_watches(source, limit))
+
+    def watched_since(self, first_s: float) -> tuple[Watch, ...]:
+        """Return the watched jobs first seen at a moment or later, the latest first."""
+        with self._reading() as source:
+            return order.newest_watches(reading.watches_since(source, first_s))
 
     def intents_of(self, keys: Sequence[JobKey]) -> tuple[Intent, ...]:
         """Return the intents of these jobs, the latest first."""

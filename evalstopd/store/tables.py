@@ -94,6 +94,8 @@ class WatchRow(Base):
     rule: Mapped[str]
     metric: Mapped[str]
     mode: Mapped[Mode]
+    trusted: Mapped[bool]
+    notice_s: Mapped[float]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
@@ -109,6 +111,8 @@ class WatchRow(Base):
     best_step: Mapped[int | None]
     best_score: Mapped[Score | None]
     best_life: Mapped[int]
+    read_life: Mapped[int | None]
+    rung_now: Mapped[Rung]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
 
@@ -127,6 +131,7 @@ class PointRow(Base):
     step: Mapped[KeyInt]
     timestamp_ms: Mapped[KeyInt]
     value: Mapped[Score] = mapped_column(primary_key=True)
+    metric: Mapped[Key]
     arrived_s: Mapped[float]
     stderr: Mapped[Score | None]
 
@@ -156,6 +161,8 @@ class PinRow(Base):
     state: Mapped[PinState]
     wanted_s: Mapped[float]
     restarts: Mapped[int]
+    since_s: Mapped[float]
+    tries: Mapped[int]
     path: Mapped[str]
     files: Mapped[int]
     size: Mapped[int]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from evalstopd.core.intent import Intent, IntentEvent, State
@@ -33,7 +33,7 @@ def write(to: Connection, changes: Changes) -> None:
     _add(to, JobRow, [rows.job_values(key) for key in _keys(changes)])
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
-    _add(to, PointRow, [rows.point_values(key, point) for key, point in changes.points])
+    _write_points(to, [rows.point_values(key, point) for key, point in changes.points])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _write_intents(to, changes.intents)
     _write_events(to, changes.events)
@@ -76,6 +76,17 @@ def _write_events(to: Connection, events: Sequence[IntentEvent]) -> None:
             stored[event.intent_id, event.seq] = event
     if fresh:
         to.execute(_table(EventRow).insert(), fresh)
+
+
+def _write_points(to: Connection, values: Sequence[Values]) -> None:
+    """Insert points; one that is there already stays, but takes a standard error that it did not have."""
+    if values:
+        insert = _insert(to, PointRow)
+        error = func.coalesce(_table(PointRow).c.stderr, insert.excluded.stderr)
+        to.execute(
+            insert.on_conflict_do_update(index_elements=list(_table(PointRow).primary_key), set_={"stderr": error}),
+            values,
+        )
 
 
 def _add(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:

@@ -98,8 +98,8 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
     for line in (
         f"real miniature RLHF ({played}), paced to about 1.5 s an eval; seeds chosen (examples/mini_rlhf/README.md)",
         (
-            f"rule {scene.RULE}: 1,024 samples an eval, min_delta two standard errors; k = 2 on raw evals of 128"
-            " samples would stop nearly all of them, healthy ones too"
+            f"rule {scene.RULE}, the default: a fall must persist and exceed the run's noise; two declines in a row"
+            " of whatever size would stop nearly all of these runs, healthy ones too"
         ),
         "the MLflow server is an open one: the daemon may stop only where the owner wrote evalstop=enforce",
     ):

@@ -9,7 +9,7 @@ from .rig import users
 from .rig.cluster import Cluster
 
 METRIC = "eval/gold_reward"
-RULE = "k-declines:k=2,min_delta=0.06"
+RULE = "recommended"
 GPUS = 8
 # Notes to the hundredth when it starts; goes on until the demo is over, so that each stop feeds another one.
 NEXT = """#!/bin/sh

@@ -73,7 +73,6 @@ def test_help_is_there_at_once() -> None:
         ('[rules]\nrung = "sometimes"', "rules.rung: "),
         ('[rules]\nrule = "k-declines:k=0"', "rules.rule: k-declines: k must be at least 1, not 0"),
         ('[rules]\nrule = "k-decline"', "rules.rule: unknown rule 'k-decline'"),
-        ('[rules]\nrung = "enforce"', 'enforce.override = "reason"'),
         ("[daemon]\ntick_s = 0", "daemon.tick_s: "),
         ("not toml", "evalstopd.toml: "),
     ],
@@ -84,6 +83,16 @@ def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path
     done = run("config", "--config", str(path))
 
     assert message in one_line(done)
+    assert done.returncode == 78
+
+
+@pytest.mark.parametrize("command", ["run", "tick"])
+def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(config: Path, command: str) -> None:
+    with config.open("a") as more:
+        more.write('[mlflow]\ntracking_uri = "http://127.0.0.1:9"\n[rules]\nrung = "enforce"\n')
+    done = run(command, "--config", str(config))
+
+    assert 'enforce.override = "reason"' in one_line(done)
     assert done.returncode == 78
 
 

@@ -56,6 +56,26 @@ class MetricsContract:
         assert sorted((p.step, p.value, p.timestamp_ms) for p in points) == sorted(logged)
         assert {point.run_id for point in points} == {run_id}
 
+    def test_standard_errors_logged_beside_a_metric_come_with_its_points(self, world: World):
+        """Same step, nearest in time; what is no standard error counts as not logged."""
+        run_id = world.make_run({}, {})
+        world.log(run_id, METRIC, [(10, 0.5, 1_000), (20, 0.6, 2_000), (20, 0.7, 9_000), (30, 0.8, 3_000)])
+        world.log(run_id, f"{METRIC}_stderr", [(10, 0.03, 1_001), (20, 0.04, 2_001), (20, 0.05, 9_001)])
+        world.log(run_id, f"{METRIC}_stderr", [(30, math.nan, 3_000), (30, 0.0, 3_001), (40, 0.06, 4_000)])
+        errors = {(point.step, point.value): point.stderr for point in reading(world, run_id).points}
+        assert errors == {(10, 0.5): 0.03, (20, 0.6): 0.04, (20, 0.7): 0.05, (30, 0.8): None}
+
+    def test_the_proxy_comes_beside_the_points_where_it_was_asked_for(self, world: World):
+        run_id = world.make_run({}, {})
+        world.log(run_id, METRIC, [(1, 0.5, 1)])
+        world.log(run_id, "train/reward", [(1, 7.0, 1), (2, 8.0, 2)])
+        asked, other = RunQuery(run_id, METRIC, "train/reward"), RunQuery(run_id, METRIC, "nobody's")
+        readings = world.source.read([asked, other])
+        assert {q: [p.value for p in r.proxy] for q, r in readings.items() if isinstance(r, RunReading)} == {
+            asked: [7.0, 8.0],
+            other: [],
+        }
+
     def test_nan_and_infinities_arrive_and_are_no_scores(self, world: World):
         run_id = world.make_run({}, {})
         world.log(run_id, METRIC, [(1, math.nan, 1), (2, math.inf, 2), (3, -math.inf, 3), (4, 0.5, 4)])
@@ -93,6 +113,13 @@ class MetricsContract:
         assert (facts.run_id, facts.status, facts.deleted) == (run_id, "RUNNING", False)
         assert (facts.tags["slurm.job_id"], facts.tags["note"]) == ("17", HOSTILE)
         assert (facts.params["output_dir"], facts.params["odd"]) == ("out", HOSTILE)
+        assert facts.metrics == frozenset()
+
+    def test_the_facts_name_the_metrics_that_were_logged(self, world: World):
+        run_id = world.make_run({}, {})
+        world.log(run_id, METRIC, [(1, math.nan, 1)])
+        world.log(run_id, "train/loss", [(1, 0.5, 1), (2, 0.4, 2)])
+        assert reading(world, run_id).facts.metrics == {METRIC, "train/loss"}
 
     def test_one_query_twice_is_one_reading(self, world: World):
         query = RunQuery(world.make_run({}, {}), METRIC)

@@ -89,7 +89,7 @@ names = texts.map(lambda text: text.replace(":", ""))
 keys = st.builds(JobKey, names, names, whole, whole)
 lives = st.builds(Life, whole, whole)
 endings = st.none() | st.builds(Ending, texts, st.none() | times, texts, texts)
-points = st.builds(Point, texts, whole, scores, whole, whole, times, st.none() | scores)
+points = st.builds(Point, texts, whole, scores, whole, whole, times, st.none() | scores, texts)
 evidences = st.builds(
     Evidence,
     *[texts] * 5,
@@ -103,13 +103,15 @@ evidences = st.builds(
     reason=texts,
     settings_hash=texts,
     version=texts,
+    chosen_step=st.none() | whole,
+    stderrs=st.lists(st.none() | scores, max_size=4).map(tuple),
 )
 watches = st.builds(
     Watch,
     key=keys,
     life=lives,
     first_s=times,
-    terms=st.builds(Terms, st.sampled_from(Rung), texts, texts, st.sampled_from(Mode)),
+    terms=st.builds(Terms, st.sampled_from(Rung), texts, texts, st.sampled_from(Mode), st.booleans(), times),
     user=texts,
     account=texts,
     partition=texts,
@@ -150,6 +152,8 @@ intents = st.builds(
     ending=endings,
     handed_to=nodes,
 )
-pins = st.builds(Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, texts, whole, whole, texts, texts)
+pins = st.builds(
+    Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, times, whole, texts, whole, whole, texts, texts
+)
 remarks = st.builds(Remark, texts, texts, texts, times)
 would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)

@@ -116,7 +116,7 @@ class StoreContract:
     def test_keeps_any_binding(self, store: AnyStore, owner: JobKey, run_id: str) -> None:
         store.record(Changes(bindings=(make.binding(owner, run_id),)))
 
-        assert store.holders([run_id]) == {run_id: owner}
+        assert store.holders([run_id]) == {run_id: make.binding(owner, run_id)}
 
     @edges
     @given(one=make.texts, other=make.texts)
@@ -220,7 +220,8 @@ class StoreContract:
         store.record(Changes(bindings=(make.binding(key("2"), "r"), make.binding(key("3", cluster="beta"), "t"))))
 
         held = {"r": key("2"), "s": key("1"), "t": key("3", cluster="beta")}
-        assert store.holders(["r", "s", "t", "never"]) == held
+        found = store.holders(["r", "s", "t", "never"])
+        assert {run_id: binding.key for run_id, binding in found.items()} == held
 
     def test_book_tells_what_was_said_of_live_jobs_and_of_the_site(self, store: AnyStore) -> None:
         watches = (watch(key("1")), watch(key("2"), ending=ENDED))
@@ -238,6 +239,14 @@ class StoreContract:
         store.record(Changes(points=((key(), point(arrived_s=9.0)), (key(), replace(nan, arrived_s=9.0)))))
 
         assert [each.arrived_s for each in store.points([key()])[key()]] == [1.0, 1.0]
+
+    def test_a_stored_point_takes_a_standard_error_once_and_nothing_else(self, store: AnyStore) -> None:
+        late = point(arrived_s=9.0, stderr=0.1)
+        store.record(Changes(points=((key(), point(arrived_s=1.0)),)))
+        store.record(Changes(points=((key(), late),)))
+        store.record(Changes(points=((key(), replace(late, stderr=0.2)), (key(), replace(late, stderr=None)))))
+
+        assert store.points([key()]) == {key(): (point(arrived_s=1.0, stderr=0.1),)}
 
     @pytest.mark.parametrize(
         "other",
@@ -356,6 +365,16 @@ class StoreContract:
         assert store.recent(3) == (seen[11], seen[10], seen[9])
         assert store.recent(100) == tuple(reversed(seen))
         assert store.recent(0) == ()
+
+    def test_watches_since_a_moment_are_those_first_seen_at_it_or_later(self, store: AnyStore) -> None:
+        seen = [
+            watch(key(str(n), cluster=f"c{n % 2}"), first_s=float(n), ending=ENDED if n % 2 else None) for n in range(5)
+        ]
+        store.record(Changes(watches=tuple(seen)))
+
+        assert store.watched_since(3.0) == (seen[4], seen[3])
+        assert store.watched_since(0.0) == tuple(reversed(seen))
+        assert store.watched_since(4.5) == ()
 
     def test_listings_begin_with_the_newest(self, store: AnyStore) -> None:
         intents = [make.intent(trigger_step=n, created_s=float(n), state=State.VETOED) for n in (1, 10, 2)]

@@ -45,7 +45,8 @@ def test_an_eval_set_that_changes_size_is_seen_in_its_errors() -> None:
 
     assert set_size_caution(same) is None
     assert set_size_caution([Eval(i, 0.5) for i in range(10)]) is None
-    changed = set_size_caution([*same, accuracy(10, 0.8, 100)])
+    assert set_size_caution([*same, accuracy(10, 0.8, 100)]) is None, "one odd error is no change"
+    changed = set_size_caution([*same, accuracy(10, 0.8, 100), accuracy(11, 0.8, 100)])
     assert changed is not None
     assert changed.refuse
     assert "100" in changed.text

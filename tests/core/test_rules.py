@@ -57,6 +57,14 @@ def test_the_owner_names_metric_direction_and_k() -> None:
     assert (terms.metric, terms.mode, terms.rule) == ("loss", Mode.MIN, "k-declines:k=4,min_delta=0.1")
 
 
+@pytest.mark.parametrize(("site", "rule"), [("recommended", "k-declines:k=4"), ("never", "never")])
+def test_who_names_a_k_asks_for_k_declines_unless_the_site_has_switched_detection_off(site: str, rule: str) -> None:
+    rules = replace(SITE, rule=site)
+
+    assert standing(site_terms(rules), parse_comment("evalstop_k=4"), rules).terms.rule == rule
+    assert standing(site_terms(rules), parse_comment(""), rules).terms.rule == site
+
+
 def test_jobs_without_gpus_of_other_partitions_exempt_or_heterogeneous_are_not_governed() -> None:
     assert is_governed(JOB, SITE)
     assert not is_governed(replace(JOB, gpus=0), SITE)

@@ -10,11 +10,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from demo import scene
 from mini_rlhf import seeds
 from mini_rlhf.checkpoints import STATE, Checkpoints
 from mini_rlhf.declines import stop_eval
 from mini_rlhf.points import EvalPoint
 
+from evalstopd.core.detectors import detector
+from evalstopd.core.model import Eval
+from evalstopd.report.replay.judge import first_stop
 from tests.examples.needs import needs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -167,7 +171,7 @@ def test_an_unknown_recording_is_named_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize(("kl", "seed"), seeds.CHOSEN)
-def test_the_demos_rule_parts_the_recorded_runs(kl: float, seed: int) -> None:
+def test_the_rule_of_the_survey_parts_the_recorded_runs(kl: float, seed: int) -> None:
     """k = 2 at min_delta 0.06 stops each hacking run after its best, ahead of a deep fall, and no other."""
     runs = json.loads((EXAMPLES / "mini_rlhf/curves.json").read_text())["runs"]
     (evals,) = [r["evals"] for r in runs if (r["recipe"]["kl"], r["recipe"]["seed"]) == (kl, seed)]
@@ -180,6 +184,21 @@ def test_the_demos_rule_parts_the_recorded_runs(kl: float, seed: int) -> None:
         assert stop is not None
         assert scores.index(max(scores)) + 1 < stop
         assert scores[-1] < 0.8 * max(scores)
+
+
+@pytest.mark.parametrize("rule", [scene.RULE, "recommended:c=1", "recommended:c=5"])
+@pytest.mark.parametrize("logged", [True, False])
+@pytest.mark.parametrize(("kl", "seed"), seeds.CHOSEN)
+def test_the_demos_rule_parts_the_recorded_runs(kl: float, seed: int, logged: bool, rule: str) -> None:
+    """It stops each hacking run after its best and no other, standard errors or not, and so do its neighbours."""
+    runs = json.loads((EXAMPLES / "mini_rlhf/curves.json").read_text())["runs"]
+    (found,) = [r["evals"] for r in runs if (r["recipe"]["kl"], r["recipe"]["seed"]) == (kl, seed)]
+    evals = [Eval(each["step"], each["gold_reward"], each["gold_stderr"] if logged else None) for each in found]
+    stop = first_stop(detector(rule), evals)
+    best = max(evals, key=lambda each: each.score)
+
+    assert (stop is None) == (kl == seeds.HEALTHY_KL)
+    assert stop is None or evals.index(best) < stop
 
 
 def test_declines_must_be_successive_and_large_enough() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
+from evalstopd.core.curve import STDERR, with_errors
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
@@ -63,8 +64,11 @@ class FakeTracker:
             run = self._run(query.run_id)
         except EvalstopError as error:
             return error
-        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params))
-        return RunReading(facts, tuple(run.points.get(query.metric, ())))
+        facts = RunFacts(
+            query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), frozenset(run.points)
+        )
+        points = with_errors(run.points.get(query.metric, ()), run.points.get(f"{query.metric}{STDERR}", ()))
+        return RunReading(facts, points, tuple(run.points.get(query.proxy, ())))
 
     def _run(self, run_id: str) -> FakeRun:
         if self.down:

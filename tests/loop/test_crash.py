@@ -15,6 +15,10 @@ EFFECTS = {
 }  # fmt: skip
 
 
+LONG_FALL = (*RISE_AND_FALL, 0.3, 0.2, 0.1)
+SPIKE = (0.5, 0.6, 0.62, 0.95, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1)
+
+
 class Killed(BaseException):
     """The process is gone: nothing in it may catch this."""
 
@@ -81,13 +85,13 @@ def end_state(world: World) -> tuple[object, ...]:
     )
 
 
-def live(fuse: Fuse, signal: str) -> World:
+def live(fuse: Fuse, signal: str, rule: str, scores: tuple[float, ...]) -> World:
     """Run the whole story; whenever the daemon is killed, the next tick is a new daemon's."""
-    world = World(replace(RULES, notice_s=0.5), gpus=8)
+    world = World(replace(RULES, notice_s=0.5, rule=rule), gpus=8)
     job = world.train("r1", comment=signal)
     world.cluster.submit(1002, 8)
     ports = fused(world, fuse)
-    for number, score in enumerate((*RISE_AND_FALL, 0.3, 0.2, 0.1), 1):
+    for number, score in enumerate(scores, 1):
         world.evaluate(job, "r1", number * 10, score)
         for _ in range(2):
             try:
@@ -97,16 +101,27 @@ def live(fuse: Fuse, signal: str) -> World:
     return world
 
 
-@pytest.mark.parametrize("signal", ["", "evalstop_signal=USR1@2"])
-def test_killed_at_any_effect_the_end_is_the_same_and_nothing_happens_twice(signal: str) -> None:
+@pytest.mark.parametrize(
+    ("signal", "rule", "scores", "trigger", "kept"),
+    [
+        ("", "k-declines:k=2", LONG_FALL, 50, 30),
+        ("evalstop_signal=USR1@2", "k-declines:k=2", LONG_FALL, 50, 30),
+        ("", "drop-test-safe:sigma=0.05", SPIKE, 60, 30),
+    ],
+)
+def test_killed_at_any_effect_the_end_is_the_same_and_nothing_happens_twice(
+    signal: str, rule: str, scores: tuple[float, ...], trigger: int, kept: int
+) -> None:
+    """The last case keeps another checkpoint than the maximum's, which lies at step 40."""
     undisturbed = Fuse(0, after=False)
-    wanted = end_state(live(undisturbed, signal))
-    assert wanted[0] == [(State.CONFIRMED, 50, "/pins/c-1-1000/best", ("2",))]
+    wanted = end_state(live(undisturbed, signal, rule, scores))
+    assert wanted[0] == [(State.CONFIRMED, trigger, "/pins/c-1-1000/best", ("2",))]
+    assert wanted[1] == {"c-1-1000": kept}
     assert {"pin", "publish", "tag", "tell", "cancel", "mark_killed", "record"} <= set(undisturbed.names)
     for at in range(1, undisturbed.count + 1):
         for after in (False, True):
             fuse = Fuse(at, after=after)
-            world = live(fuse, signal)
+            world = live(fuse, signal, rule, scores)
             where = f"killed {'after' if after else 'before'} effect {at}"
 
             assert fuse.blown, where

@@ -28,18 +28,26 @@ def facts(http: Asks, run_id: str) -> RunFacts:
     """
     if not _RUN_ID.fullmatch(run_id):
         raise Rejected("unknown run: the id is not one that MLflow gives")
-    run = fields.mapping(http.get("/runs/get", {"run_id": run_id}).body.get("run"), "run")
-    info, data = fields.mapping(run.get("info"), "run info"), fields.mapping(run.get("data", {}), "run data")
-    if info.get("run_id") != run_id:
+    found = facts_of(http.get("/runs/get", {"run_id": run_id}).body.get("run"))
+    if found.run_id != run_id:
         raise Unavailable("MLflow answered with another run than the one asked for")
+    return found
+
+
+def facts_of(answer: object) -> RunFacts:
+    """Return the facts of a run as MLflow's JSON has them. Raises Unavailable or TooMuch."""
+    run = fields.mapping(answer, "run")
+    info, data = fields.mapping(run.get("info"), "run info"), fields.mapping(run.get("data", {}), "run data")
     tags = _pairs(data.get("tags"), "tags")
+    metrics = [fields.mapping(item, "metric") for item in fields.items(data.get("metrics"), "metrics")]
     return RunFacts(
-        run_id=run_id,
+        run_id=_required(info.get("run_id"), "run id"),
         status=_required(info.get("status"), "run status"),
         deleted=_required(info.get("lifecycle_stage"), "lifecycle stage") != "active",
         user=fields.text(info.get("user_id"), "user") or tags.get("mlflow.user", ""),
         tags=tags,
         params=_pairs(data.get("params"), "parameters"),
+        metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
     )
 
 

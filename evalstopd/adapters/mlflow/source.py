@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from evalstopd.adapters.mlflow import runs
+from evalstopd.adapters.mlflow import listing, runs
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
 from evalstopd.adapters.mlflow.problems import Silent, TooMuch
+from evalstopd.core.binding import RunFacts
+from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
 
@@ -24,7 +27,7 @@ class Pace:
 
 
 class MlflowSource:
-    """Reads runs (MetricsSource) and writes to them (RunWriter) over one HTTP client, which it does not own."""
+    """Reads runs (MetricsSource), lists them (RunList), writes to them (RunWriter); the HTTP client is not its own."""
 
     def __init__(self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None) -> None:
         self._http = http
@@ -43,6 +46,10 @@ class MlflowSource:
         self._remember(readings)
         return readings
 
+    def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
+        """Return the facts of an experiment's runs, the newest first. Raises Rejected or Unavailable."""
+        return listing.runs_of(self._http, experiment, most)
+
     def ping(self) -> str:
         """Say that the API itself answers us (its health page would, even where we are not let in)."""
         # A search, for no one experiment need exist or be open to us: a tracker may have no default one.
@@ -60,9 +67,26 @@ class MlflowSource:
     def _reading(self, now: Pass, query: RunQuery) -> RunReading | EvalstopError:
         try:
             # The facts first: the history of a run that is not there is an empty 200.
-            return RunReading(runs.facts(now, query.run_id), history(now, query, self._caps))
+            facts = runs.facts(now, query.run_id)
+            return RunReading(facts, self._points(now, query, facts), self._proxy(now, query, facts))
         except EvalstopError as error:
             return error
+
+    def _points(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
+        """Return the metric's points, with the standard errors logged beside it; those cost a call only if there."""
+        points, beside = history(now, query, self._caps), f"{query.metric}{STDERR}"
+        if not points or beside not in facts.metrics:
+            return points
+        return with_errors(points, history(now, RunQuery(query.run_id, beside), self._caps))
+
+    def _proxy(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
+        """Return the proxy's points; trouble with them costs the alarm they are for, never the reading."""
+        if query.proxy not in facts.metrics or query.proxy == query.metric:
+            return ()
+        try:
+            return history(now, RunQuery(query.run_id, query.proxy), self._caps)
+        except EvalstopError:
+            return ()
 
     def _remember(self, readings: Mapping[RunQuery, RunReading | EvalstopError]) -> None:
         heavy = {query.run_id for query, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}

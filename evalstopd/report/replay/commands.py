@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,10 @@ from evalstopd.report.replay.halves import Half
 
 app = typer.Typer(no_args_is_help=True, help="Judge stopping rules on runs that have ended.")
 
-_SOURCES = "*.jsonl, *.csv, or a folder: trainer_state.json, TensorBoard event files, MLflow file store."
+_SOURCES = (
+    "*.jsonl, *.csv, a folder (trainer_state.json, TensorBoard event files, MLflow file store), or "
+    "mlflow:EXPERIMENT, an experiment of the settings' MLflow server."
+)
 Sources = Annotated[list[Path] | None, typer.Argument(help=_SOURCES, metavar="SOURCE...", show_default=False)]
 Rules = Annotated[list[str] | None, typer.Option(help="NAME[:k=v,...], repeatable; `recommended` is the live default.")]
 Labels = Annotated[
@@ -26,11 +29,13 @@ MaxEvals = Annotated[int | None, typer.Option(min=2, help="Show a rule at most s
 Base = Annotated[float, typer.Option(min=0, max=1, help="Share of declining runs that the precision is for.")]
 Halves = Annotated[Half, typer.Option(help="Only the sources of one half, split by the hash of their name.")]
 Primary = Annotated[bool, typer.Option("--primary", help="Only each run's primary metric.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, for mlflow: sources.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 @app.command()
 def replay(  # noqa: PLR0913 - each is an option of the command
+    context: typer.Context,
     sources: Sources = None,
     *,
     rule: Rules = None,
@@ -47,6 +52,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     seed: Annotated[int, typer.Option(help="Seed of the null table.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write one line a run and rule to this file.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Draw curves and trade-offs into this folder.")] = None,
+    config: Config = None,
     json_out: Json = False,
 ) -> None:
     """Tell what each rule would have done to these runs: stops, compute saved, quality lost, with intervals."""
@@ -62,6 +68,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         primary,
         half,
         run.Pick(metric, mode),
+        _tracker(context, config),
     )
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
@@ -71,6 +78,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
 
 @app.command()
 def tune(  # noqa: PLR0913 - each is an option of the command
+    context: typer.Context,
     sources: Sources = None,
     *,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="False stops a site can bear, of healthy runs.")] = 0.02,
@@ -81,13 +89,21 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     base_rate: Base = 0.48,
     half: Halves = Half.ALL,
     primary: Primary = False,
+    config: Config = None,
     json_out: Json = False,
 ) -> None:
     """Propose a rule and threshold for a false-stop budget, judged on other sources than it was chosen on."""
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
     given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
-    _say(lambda: run.tuned(run.Ask(*given, run.Pick(metric, mode)), alpha, json_out=json_out))
+    ask = run.Ask(*given, run.Pick(metric, mode), _tracker(context, config))
+    _say(lambda: run.tuned(ask, alpha, json_out=json_out))
+
+
+def _tracker(context: typer.Context, config: Path | None) -> Callable[[], Any] | None:
+    """Return what opens the tracker of the settings, where the program that runs us has given a way to."""
+    opens: Callable[[Path | None], Any] | None = context.obj
+    return None if opens is None else lambda: opens(config)
 
 
 def _say(answer: Callable[[], str]) -> None:

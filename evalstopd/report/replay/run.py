@@ -1,6 +1,6 @@
 """From what was asked to the answer's text; the commands only read their arguments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.nulls import null_table
 from evalstopd.report.replay.plots import draw_curves, draw_trade_off
 from evalstopd.report.replay.score import GROUPINGS, Grouping, Row, grouped, outcomes, score
-from evalstopd.report.replay.sources import Pick, read_source
+from evalstopd.report.replay.sources import Pick, Tracker, read_source
 from evalstopd.report.replay.tables import (
     as_json,
     as_text,
@@ -34,7 +34,7 @@ _FEWEST_EVALS = 2
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One call of replay or tune. Empty tuples stand for the defaults."""
+    """One call of replay or tune. Empty tuples stand for the defaults; `tracker` opens the site's own."""
 
     sources: tuple[Path, ...]
     rules: tuple[str, ...] = ()
@@ -45,6 +45,7 @@ class Ask:
     primary: bool = False
     half: Half = Half.ALL
     pick: Pick = field(default_factory=Pick)
+    tracker: Callable[[], Tracker] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def tuned(ask: Ask, alpha: float, *, json_out: bool) -> str:
 
 def load(ask: Ask) -> tuple[History, ...]:
     """Return the histories that were asked for, thinned; runs of a single eval say nothing and are left out."""
-    read = (history for source in ask.sources for history in read_source(source, ask.pick))
+    read = (history for source in ask.sources for history in read_source(source, ask.pick, ask.tracker))
     chosen = (history for history in read if _asked_for(history, ask))
     kept = tuple(thinned(history, ask.max_evals) for history in chosen)
     if not kept:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,8 +15,11 @@ from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
+from evalstopd.report.replay.judge import judge
+from evalstopd.report.replay.sources import read_source
 from tests.adapters.mlflow.tracker import NOW_S, FixedClock, Tracker
 from tests.contracts.metrics_contract import METRIC, MetricsContract, reading
+from tests.contracts.run_list_contract import RunListContract
 
 pytestmark = pytest.mark.mlflow
 
@@ -31,6 +35,27 @@ class TestMlflowKeepsTheContract(MetricsContract):
     @pytest.fixture
     def world(self, tracker: Tracker) -> Tracker:
         return tracker
+
+
+class TestMlflowKeepsTheContractOfRunList(RunListContract):
+    @pytest.fixture
+    def world(self, tracker: Tracker) -> Tracker:
+        return tracker
+
+
+def test_replay_reads_an_experiment_of_the_live_server(tracker: Tracker):
+    """Two runs, one with standard errors; what is not held out is not read."""
+    experiment = tracker.make_experiment("past")
+    falling, rising = tracker.add_run(experiment, 1), tracker.add_run(experiment, 2)
+    for run_id, scores in ((falling, (0.1, 0.9, 0.5, 0.4, 0.3, 0.2)), (rising, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6))):
+        tracker.log(run_id, METRIC, [(step, score, step) for step, score in enumerate(scores)])
+        tracker.log(run_id, "train/loss", [(1, 9.0, 1)])
+    tracker.log(falling, f"{METRIC}_stderr", [(step, 0.01, step) for step in range(6)])
+    found = {each.name: each for each in read_source(Path("mlflow:past"), None, lambda: tracker.source)}
+    assert set(found) == {falling, rising}
+    assert {each.metric for each in found.values()} == {METRIC}
+    assert [each.stderr for each in found[falling].evals] == [0.01] * 6
+    assert [judge(found[run_id], "k-declines:k=2").stopped for run_id in (falling, rising)] == [3, None]
 
 
 def test_a_history_of_many_pages_is_whole(tracker: Tracker):

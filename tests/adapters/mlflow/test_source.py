@@ -156,3 +156,51 @@ def test_a_ping_needs_no_experiment_but_the_right_to_ask(server: Standin):
     server.script = lambda asked: plain({}) if asked.path == "/health" else raw(b"", 403)
     with pytest.raises(Rejected, match="no permission"):
         source_of(server.uri).ping()
+
+
+def with_metrics(run_id: str, *metrics: str) -> dict[str, object]:
+    found = run_json(run_id)
+    listed = [{"key": key, "value": 0.5, "step": 1, "timestamp": 1} for key in metrics]
+    return {"run": {**found["run"], "data": {"metrics": listed}}}  # type: ignore[dict-item]
+
+
+def test_standard_errors_and_a_proxy_cost_a_call_only_where_the_run_has_them(server: Standin):
+    def script(asked: Asked) -> Reply:
+        if asked.path.endswith("/runs/get"):
+            return plain(
+                with_metrics(asked.query["run_id"], *(("m", "m_stderr") if asked.query["run_id"] == "a" else "m"))
+            )
+        return plain({"metrics": [point_json(asked.query["metric_key"])]})
+
+    server.script = script
+    _, readings = timed(source_of(server.uri), [RunQuery("a", "m", "reward"), RunQuery("b", "m", "reward")])
+    assert healthy(readings) == {"a", "b"}
+    asked = sorted((one.query["run_id"], one.query.get("metric_key", "")) for one in server.asked)
+    assert asked == [("a", ""), ("a", "m"), ("a", "m_stderr"), ("b", ""), ("b", "m")]
+
+
+def test_errors_that_cannot_be_read_cost_the_reading_and_a_proxy_that_cannot_does_not(server: Standin):
+    """Without its errors a run would be judged too boldly; without its proxy only an alarm is missing."""
+
+    def script(asked: Asked) -> Reply:
+        if asked.path.endswith("/runs/get"):
+            beside = "m_stderr" if asked.query["run_id"] == "a" else "reward"
+            return plain(with_metrics(asked.query["run_id"], "m", beside))
+        if asked.query["metric_key"] == "m":
+            return plain({"metrics": [point_json("m")]})
+        return plain({"metrics": "broken"})
+
+    server.script = script
+    _, readings = timed(source_of(server.uri), [RunQuery("a", "m", "reward"), RunQuery("b", "m", "reward")])
+    assert healthy(readings) == {"b"}
+
+
+def test_a_listing_whose_pages_never_end_is_given_up(server: Standin):
+    def script(asked: Asked) -> Reply:
+        if asked.path.endswith("/runs/search"):
+            return plain({"runs": [run_json("a")["run"]], "next_page_token": "again"})
+        return plain({"experiment": {"experiment_id": "7"}})
+
+    server.script = script
+    with pytest.raises(Unavailable, match="again and again"):
+        source_of(server.uri).runs_of("past", 100)

@@ -28,6 +28,7 @@ class Tracker:
         self.uri = uri
         self.http = Http(Server(uri, timeout_s=30))
         self.source = MlflowSource(self.http, FixedClock(), caps)
+        self.runs = self.source
 
     def call(self, path: str, body: Mapping[str, object]) -> Any:
         request = urllib.request.Request(
@@ -42,6 +43,13 @@ class Tracker:
         if params:
             self.call("/runs/log-batch", {"run_id": run_id, "params": _pairs(params)})
         return run_id
+
+    def make_experiment(self, name: str) -> str:
+        return str(self.call("/experiments/create", {"name": name})["experiment_id"])
+
+    def add_run(self, experiment_id: str, start_ms: int) -> str:
+        run = self.call("/runs/create", {"experiment_id": experiment_id, "start_time": start_ms})["run"]
+        return str(run["info"]["run_id"])
 
     def log(self, run_id: str, metric: str, points: Iterable[tuple[int, float, int]]) -> None:
         metrics = [

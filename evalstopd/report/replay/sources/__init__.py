@@ -1,6 +1,6 @@
 """Where ended runs are read from; each kind in one file, told apart by what is on the disk."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from evalstopd.errors import Misconfigured
@@ -10,19 +10,29 @@ from evalstopd.report.replay.sources.mlflow_files import read_file_store, run_fo
 from evalstopd.report.replay.sources.series import Pick
 from evalstopd.report.replay.sources.table import read_csv
 from evalstopd.report.replay.sources.tensorboard import MARK, read_event_files
+from evalstopd.report.replay.sources.tracker import SCHEME, Tracker, read_experiment
 from evalstopd.report.replay.sources.trainer_state import FILE, read_trainer_states
 from evalstopd.report.replay.sources.walk import files_below
 
-KNOWN = "*.jsonl, *.csv, a folder with trainer_state.json, with TensorBoard event files, an MLflow file store"
-__all__ = ["KNOWN", "Pick", "read_source"]
+KNOWN = (
+    "*.jsonl, *.csv, a folder with trainer_state.json, with TensorBoard event files, an MLflow file store, "
+    "mlflow:EXPERIMENT"
+)
+__all__ = ["KNOWN", "Pick", "Tracker", "read_source"]
 
 
-def read_source(path: Path, pick: Pick | None = None) -> Iterator[History]:
+def read_source(
+    path: Path, pick: Pick | None = None, tracker: Callable[[], Tracker] | None = None
+) -> Iterator[History]:
     """Yield the histories of a source. Raises Misconfigured where there is nothing that can be read.
 
-    A folder is read as the first kind that is found in it: MLflow file store, trainer states, event files.
+    `mlflow:EXPERIMENT` is read from the tracker, which is only opened for it. A folder is read as the first kind that
+    is found in it: MLflow file store, trainer states, event files.
     """
     pick = pick or Pick()
+    named = SCHEME.fullmatch(str(path))
+    if named is not None and tracker is not None:
+        return read_experiment(tracker(), named["experiment"], pick)
     if path.is_file() and path.suffix == ".jsonl":
         return read_jsonl(path, pick)
     if path.is_file() and path.suffix == ".csv":

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from evalstopd.core.curve import curve
+from evalstopd.core.curve import STDERR, curve, with_errors
 from evalstopd.core.model import Mode, Point
 from evalstopd.report.replay.history import History
 from evalstopd.report.replay.labels import labels
@@ -30,10 +30,11 @@ def histories(
 
     Without a name, the primary metric is the first in the alphabet that is not a loss.
     """
-    keys = sorted(key for key in series if _wanted(key, pick))
+    keys = sorted(key for key in series if wanted(key, pick))
     chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
     for key in keys:
-        evals = curve(_with_errors(series[key], series.get(f"{key}_stderr", ())))
+        beside = series.get(f"{key}{STDERR}")
+        evals = curve(series[key] if beside is None else with_errors(series[key], beside))
         if len(evals) >= _FEWEST:
             mode = pick.mode or guessed_mode(key)
             shape = labels([each.score for each in evals], mode)
@@ -45,13 +46,8 @@ def guessed_mode(metric: str) -> Mode:
     return Mode.MIN if _LESS_IS_BETTER.search(metric) else Mode.MAX
 
 
-def _with_errors(points: Sequence[Point], errors: Sequence[Point]) -> list[Point]:
-    """Join standard errors that were logged beside a metric as `<metric>_stderr`, step by step."""
-    known = {each.step: each.value for each in errors}
-    return [replace(each, stderr=known.get(each.step)) for each in points]
-
-
-def _wanted(key: str, pick: Pick) -> bool:
+def wanted(key: str, pick: Pick) -> bool:
+    """Tell whether a metric is one to replay: the one that was named, else any that its name calls held out."""
     if pick.metric:
         return key == pick.metric
-    return not key.endswith("_stderr") and bool(_HELD_OUT.search(key)) and not _SPEED.search(key)
+    return not key.endswith(STDERR) and bool(_HELD_OUT.search(key)) and not _SPEED.search(key)
