@@ -57,11 +57,11 @@ def daemon_lines(rows: Sequence[Row]) -> list[str]:
     found = [(row.arm.poll_s or 0.0, row, row.detections) for row in rows if row.detections is not None]
     if not found:
         return []
-    heads = ["daemon polls each", "stopped by both", "ended before seen", "verdict withdrawn", "verdict elsewhere"]
+    heads = ["daemon polls each", "stopped by both", "ended before seen", "seen, let go", "verdict elsewhere"]
     body = [
         [
             f"{poll_s:g} s",
-            *(str(count) for count in (each.both, each.ended, each.withdrawn, each.elsewhere)),
+            *(str(count) for count in (each.both, each.ended, each.let_go, each.elsewhere)),
             f"{each.delay_s / each.both / 60:.1f} min" if each.both else "-",
             _change_or_dash(row, "jct_mean_s"),
             _change_or_dash(row, "w3_gpu_h"),

@@ -36,15 +36,16 @@ _ROUNDING = 1e-9
 class Detections:
     """How the stops of the drive per eval fared with the daemon, over jobs that are over.
 
-    `both`: the daemon stopped the job too. `ended`: the job had ended before a poll saw the eval. `withdrawn`: a
-    poll saw the eval together with a later one that took the verdict back. `elsewhere`: the daemon's first stop
+    `both`: the daemon stopped the job too. `ended`: the job had ended before a poll saw the eval. `let_go`: a
+    poll saw the eval, and the daemon let the job go on, since a later eval seen with it took the verdict back or
+    since the job was in another life by then. `elsewhere`: the daemon's first stop
     verdict lies at another eval than that of the drive per eval (none is expected). `delay_s` is the sum, over
     `both`, of the seconds from the eval to the job's end.
     """
 
     both: int
     ended: int
-    withdrawn: int
+    let_go: int
     elsewhere: int
     delay_s: float
 
@@ -122,7 +123,7 @@ def daemon_rule(rule: Rule) -> str:
 def detections(world: Simulation, store: MemoryStore, rule: Rule) -> Detections:
     """Return how the stops of the drive per eval fared, job by job."""
     fates = [_fate(record, store, rule) for record in world.records.values() if record.job_id not in world.live]
-    counts = {name: sum(name in fate for fate in fates) for name in ("both", "ended", "withdrawn", "elsewhere")}
+    counts = {name: sum(name in fate for fate in fates) for name in ("both", "ended", "let_go", "elsewhere")}
     delay_s = sum(fate.get("both", 0.0) for fate in fates)
     return Detections(**counts, delay_s=delay_s)
 
@@ -142,7 +143,7 @@ def _fate(record: Record, store: MemoryStore, rule: Rule) -> dict[str, float]:
         return {}
     if stopped:
         return {"both": record.job.done_s - expected.work_s}
-    return {"ended": 1.0} if seen < step else {"withdrawn": 1.0}
+    return {"ended": 1.0} if seen < step else {"let_go": 1.0}
 
 
 def _seen(record: Record, store: MemoryStore, rule: Rule) -> tuple[int, int | None]:

@@ -20,7 +20,12 @@ class EmulatedTrackerWorld:
 
     def make_run(self, tags: Mapping[str, str], params: Mapping[str, str]) -> str:
         run_id = f"run-{len(self.runs)}"
-        self.runs[run_id] = EmulatedRun(lambda metric: tuple(self.points[run_id, metric]), dict(tags), dict(params))
+        self.runs[run_id] = EmulatedRun(
+            lambda metric: tuple(self.points.get((run_id, metric), ())),
+            lambda: frozenset(metric for logged, metric in self.points if logged == run_id),
+            dict(tags),
+            dict(params),
+        )
         return run_id
 
     def log(self, run_id: str, metric: str, points: Iterable[tuple[int, float, int]]) -> None:

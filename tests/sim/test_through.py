@@ -63,7 +63,7 @@ def test_verdicts_come_at_the_evals_of_the_drive_per_eval_whatever_the_poll_peri
     found = detections(world, store, made)
     assert found.both == len(stopped)
     assert found.both + found.ended == len(expected)
-    assert (found.withdrawn, found.elsewhere) == (0, 0)
+    assert (found.let_go, found.elsewhere) == (0, 0)
 
 
 def test_passes_left_out_would_have_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_slower_polling_stops_later_and_fewer() -> None:
     quick, slow = (detections(*run, RULE) for run in runs)
 
     assert quick.both > slow.both > 0
-    assert quick.both + quick.ended + quick.withdrawn == slow.both + slow.ended + slow.withdrawn
+    assert quick.both + quick.ended + quick.let_go == slow.both + slow.ended + slow.let_go
     assert quick.delay_s / quick.both < slow.delay_s / slow.both
 
 
@@ -100,7 +100,7 @@ def test_a_verdict_that_a_later_eval_takes_back_before_any_poll_stops_nothing_an
 
     found = [detections(*through_daemon(jobs, policy("fifo"), RULE, cluster, s), RULE) for s in (1.0, 400.0)]
 
-    assert [(each.both, each.ended, each.withdrawn) for each in found] == [(1, 0, 0), (0, 0, 1)]
+    assert [(each.both, each.ended, each.let_go) for each in found] == [(1, 0, 0), (0, 0, 1)]
 
 
 def test_a_few_hundred_jobs_soak_through_preemptions_and_leave_nothing_open() -> None:
@@ -140,7 +140,7 @@ def test_the_command_shows_what_the_poll_period_costs_and_the_same_bytes_each_ti
         told = row["through_daemon"]
         assert told["elsewhere"] == 0
         assert told["both"] == row["stopped"] * row["seeds"]
-        assert told["both"] + told["ended"] + told["withdrawn"] == rows[1]["stopped"] * 2
+        assert told["both"] + told["ended"] + told["let_go"] == rows[1]["stopped"] * 2
 
 
 def test_the_default_period_is_a_minute_and_the_table_names_both_counts() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import JOB_ID_TAG, RunFacts
+from evalstopd.core.curve import STDERR, with_errors
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected
 from evalstopd.ports import RunQuery, RunReading
@@ -15,9 +16,13 @@ METRIC = "score"
 
 @dataclass(slots=True)
 class EmulatedRun:
-    """A run; `points` gives what has been logged of a metric by now. RUNNING until somebody writes otherwise."""
+    """A run; `points` gives what has been logged of a metric by now, `metrics` are the names of those logged.
+
+    RUNNING until somebody writes otherwise.
+    """
 
     points: Callable[[str], tuple[Point, ...]]
+    metrics: Callable[[], frozenset[str]]
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     status: str = "RUNNING"
@@ -49,8 +54,9 @@ class EmulatedTracker:
         run = self._find(query.run_id)
         if run is None:
             return Rejected("no such run")
-        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params))
-        return RunReading(facts, run.points(query.metric))
+        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), run.metrics())
+        points = with_errors(run.points(query.metric), run.points(f"{query.metric}{STDERR}"))
+        return RunReading(facts, points, run.points(query.proxy) if query.proxy else ())
 
     def _writable(self, run_id: str) -> EmulatedRun:
         run = self._find(run_id)
@@ -78,6 +84,7 @@ class Runs:
                 return None
             self._made[run_id] = EmulatedRun(
                 lambda metric: self._points(run_id, record) if metric == METRIC else (),
+                lambda: frozenset((METRIC,)),
                 {JOB_ID_TAG: record.job_id},
                 {"output_dir": "out"},
             )
