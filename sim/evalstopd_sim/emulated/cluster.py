@@ -36,6 +36,7 @@ class EmulatedCluster:
     reason_of: Callable[[Record], Trigger | None] = lambda record: None
     owner_of: Callable[[Record], User] = lambda record: OWNER
     name: str = "emulated"
+    work_dir: str = "/emulated"
     signals: list[tuple[str, str]] = field(default_factory=list)
 
     def queue(self) -> Queue:
@@ -95,6 +96,6 @@ class EmulatedCluster:
             gpus=job.gpus,
             comment=self.comment_of(record) if record.comment is None else record.comment,
             name=job.truth.job_id,
-            work_dir=f"/emulated/{record.job_id}",
+            work_dir=f"{self.work_dir}/{record.job_id}",
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
         )
