@@ -18,6 +18,25 @@ app = typer.Typer(
 db = typer.Typer(no_args_is_help=True, help="The store: its schema and its health.")
 app.add_typer(db, name="db")
 
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  typer's callback takes the flag
+    if wanted:
+        from evalstopd import __version__
+
+        typer.echo(f"evalstopd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Watches the evaluation quality of running Slurm jobs, stops the over-optimising ones, keeps their best."""
+    del version
+
+
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
 ]
@@ -181,7 +200,7 @@ def show_config(config: Config = None, as_json: AsJson = False) -> None:
     from evalstopd.settings import load_settings
 
     settings = load_settings(config)
-    data = settings.model_dump(mode="json")
+    data = settings.shown
     lines = [f"{part}.{key} = {json.dumps(value)}" for part, keys in data.items() for key, value in keys.items()]
     _print({**data, "digest": settings.digest}, as_json, lambda: "\n".join(lines))
 

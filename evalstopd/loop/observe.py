@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.curve import curve
+from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
@@ -39,7 +40,8 @@ class Seen:
 class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
-    `cautions` are what speaks against judging a job by what was read of it.
+    `cautions` are what speaks against judging a job by what was read of it. `killed` tells whether the kill switch
+    was set.
     """
 
     snapshot: Snapshot
@@ -50,6 +52,7 @@ class Observation:
     endings: Mapping[EndingQuery, Ending]
     unread: Mapping[JobKey, EvalstopError]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
+    killed: bool = False
 
     def at_most(self, key: JobKey, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric is known to mislead."""
@@ -81,6 +84,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         _endings(ports, snapshot, sightings, book, tally),
         unread,
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
+        ports.kill_switch.engaged(),
     )
     lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
@@ -132,8 +136,9 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
         run_id = one.wishes.run_id
         if run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
             return False
-        changed = run_id != one.watch.run_id
-        return changed or one.key in busy or rivals[run_id] > 1 or one.watch.reads.due_s <= now_s
+        changed = (run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)
+        waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
+        return changed or one.key in busy or rivals[run_id] > 1 or not waiting
 
     return {key: one for key, one in seen.items() if is_due(one)}
 
