@@ -27,16 +27,6 @@ def _version(wanted: bool) -> None:  # noqa: FBT001  typer's callback takes the 
         raise typer.Exit
 
 
-@app.callback()
-def about(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Watches the evaluation quality of running Slurm jobs, stops the over-optimising ones, keeps their best."""
-    del version
-
-
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
 ]
@@ -57,8 +47,14 @@ def main() -> None:
 
 
 @app.callback()
-def start(context: typer.Context) -> None:
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Hand every command what opens the site's tracker: replay may not know how that is made."""
+    del version
     context.obj = _open_tracker
 
 

@@ -39,6 +39,9 @@ def main() -> int:
     except RigError as error:
         sys.stderr.write(f"demo: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("demo: interrupted; what it started has ended\n")
+        return 130
 
 
 def play(directory: Path, *, as_json: bool, replay: bool) -> int:
@@ -158,7 +161,9 @@ def report(found: list[show.Row], directory: Path, service: Service, *, as_json:
     sys.stdout.write(f"\n{show.table(found)}\n\n")
     for what, place in places.items():
         sys.stdout.write(f"{what:12} {place}\n")
-    sys.stdout.write(f"\nlook closer: evalstopd explain {found[0].job} --config {service.config}\n")
+    program = Path(sys.executable).parent / "evalstopd"
+    sys.stdout.write(f"\nlook closer: {program} explain {found[0].job} --config {service.config}\n")
+    sys.stdout.write("idle: from the request to cancel to the next job's first line, the end of the old job included\n")
     sys.stdout.write(f"{seconds:.0f} s in all; every process of the demo has ended\n")
 
 
