@@ -96,7 +96,7 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     if not case.evals:
         return _Judged(case.watch)
     answers = verdicts(case.evals, case.standing.terms)
-    watch = _renewed(case, answers[-1])
+    watch = renewed(case.watch, case.evals, case.standing.terms, answers[-1])
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
     last = answers[-1]
     if not isinstance(last, Stop) or not _may_trigger(case, watch, known):
@@ -107,13 +107,13 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     return _Judged(watch, pins, intent=_intent(case, watch, evidence, stamp))
 
 
-def _renewed(case: Case, last: Verdict) -> Watch:
-    mode = case.standing.terms.mode
-    top = best(case.evals, mode)
-    newest = case.evals[-1]
+def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) -> Watch:
+    """Return the watch with what is shown of its curve brought up to date."""
+    top = best(evals, terms.mode)
+    newest = evals[-1]
     return replace(
-        case.watch,
-        evals=len(case.evals),
+        watch,
+        evals=len(evals),
         declines=declines(last),
         last_step=newest.step,
         last_score=newest.score,
@@ -121,10 +121,10 @@ def _renewed(case: Case, last: Verdict) -> Watch:
         best_step=top.step if top else None,
         best_score=top.score if top else None,
         best_life=top.life if top else 0,
-        rung_now=case.standing.terms.rung,
-        rule_now=case.standing.terms.rule,
-        metric_now=case.standing.terms.metric,
-        mode_now=case.standing.terms.mode,
+        rung_now=terms.rung,
+        rule_now=terms.rule,
+        metric_now=terms.metric,
+        mode_now=terms.mode,
     )
 
 

@@ -9,9 +9,9 @@ from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.plan import Case, Known, Plan, Stamp, plan
+from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules, ServerClass
-from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import Rejected
 from evalstopd.loop.observe import Observation, Seen
 from evalstopd.loop.report import Tally
@@ -48,7 +48,8 @@ def judge(
         one, bound = seen.seen[key], seen.decisions[key]
         if not isinstance(bound, Bound):
             continue
-        read = _merged(one, bound, reading, stored.get(key, ()), stamp.now_s)
+        life = _life_of(one.watch, bound)
+        read = _merged(one.standing.terms.metric, life, reading, stored.get(key, ()), stamp.now_s)
         case = _case(one, bound, reading, read.curve, arrived=bool(read.new), now_s=stamp.now_s, rules=rules)
         points.extend((key, point) for point in (*read.new, *read.completed))
         evals += len(read.new)
@@ -59,7 +60,12 @@ def judge(
     merged = _merge(plans)
     fresh, noted = (_unsaid(each, book) for each in (remarks, notes))
     _count(tally, merged, evals, fresh)
-    watches = _settle(seen, book, {watch.key: watch for watch in merged.watches}, stamp.now_s)
+    closed = [
+        _close(watch, seen.last[watch.key], stored, stamp.now_s) for watch in book.watches if watch.key in seen.last
+    ]
+    points.extend((watch.key, point) for watch, new in closed for point in new)
+    judged = {watch.key: watch for watch in (*merged.watches, *(watch for watch, _ in closed))}
+    watches = _settle(seen, book, judged, stamp.now_s)
     changes = Changes(
         watches=watches,
         points=tuple(points),
@@ -90,12 +96,13 @@ class _Merged:
     completed: tuple[Point, ...]
 
 
-def _merged(one: Seen, bound: Bound, reading: RunReading, stored: Sequence[Point], now_s: float) -> _Merged:
+def _merged(
+    metric: str, life: Callable[[Point], int], reading: RunReading, stored: Sequence[Point], now_s: float
+) -> _Merged:
     """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
 
     Only the metric that judges the job is its curve. Points are compared by their text, so that a NaN equals itself.
     """
-    metric = one.standing.terms.metric
     read = {_identity(point): replace(point, metric=metric) for point in reading.points}
     known: dict[str, Point] = {}
     completed: list[Point] = []
@@ -105,18 +112,16 @@ def _merged(one: Seen, bound: Bound, reading: RunReading, stored: Sequence[Point
             point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
             completed.append(point)
         known[_identity(point)] = point
-    life = _life_of(one, bound)
     new = tuple(replace(p, life=life(p), arrived_s=now_s) for text, p in read.items() if text not in known)
     return _Merged((*known.values(), *new), new, tuple(completed))
 
 
-def _life_of(one: Seen, bound: Bound) -> Callable[[Point], int]:
+def _life_of(watch: Watch, bound: Bound) -> Callable[[Point], int]:
     """Return which life a new point belongs to.
 
     What a run holds when a life first reads it is history: of the life before, or of an earlier job that logged to
     it. A job in its first life whose run nobody else had may have logged before we looked; its client's clock tells.
     """
-    watch = one.watch
     present, started_ms = watch.life.restarts, 1000 * (watch.started_s or 0.0)
     first_look = (watch.run_id, watch.read_life) != (bound.run_id, present)
     own = present == 0 and not bound.taken_over
@@ -152,6 +157,18 @@ def _case(
         reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
     )
     return Case(one.sighting, watch, one.standing, one.wishes, curve(points), PROOF)
+
+
+def _close(
+    watch: Watch, reading: RunReading, stored: Mapping[JobKey, Sequence[Point]], now_s: float
+) -> tuple[Watch, tuple[Point, ...]]:
+    """Return an ended job's watch with what it logged last, and those points; nothing is decided on them."""
+    terms = in_effect(watch)
+    read = _merged(terms.metric, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
+    evals = curve(read.curve)
+    if not read.new or not evals:
+        return watch, ()
+    return renewed(watch, evals, terms, verdicts(evals, terms)[-1]), read.new
 
 
 def _output_dir(reading: RunReading, rules: Rules) -> str | None:
@@ -222,7 +239,8 @@ def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s
             continue
         ending = seen.endings.get(EndingQuery(watch.key.job_id, watch.life))
         if watch.key not in present and (ending is not None or watch.vanished_s is None):
-            changed.append(replace(watch, ending=ending, vanished_s=watch.vanished_s or now_s))
+            last = judged.get(watch.key, watch)
+            changed.append(replace(last, ending=ending, vanished_s=watch.vanished_s or now_s))
     return tuple(changed)
 
 

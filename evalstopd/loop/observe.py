@@ -12,7 +12,7 @@ from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch
+from evalstopd.core.watch import PinState, Watch, in_effect
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.report import Tally
@@ -40,8 +40,8 @@ class Seen:
 class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
-    `cautions` are what speaks against judging a job by what was read of it. `killed` tells whether the kill switch
-    was set.
+    `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
+    job by what was read of it. `killed` tells whether the kill switch was set.
     """
 
     snapshot: Snapshot
@@ -51,6 +51,7 @@ class Observation:
     readings: Mapping[JobKey, RunReading]
     endings: Mapping[EndingQuery, Ending]
     unread: Mapping[JobKey, EvalstopError]
+    last: Mapping[JobKey, RunReading]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
     killed: bool = False
 
@@ -75,14 +76,16 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     tally.add("jobs", len(snapshot.jobs))
     tally.add("watched", len(seen))
     tally.add("due", len(due))
+    endings = _endings(ports, snapshot, sightings, book, tally)
     whole = Observation(
         snapshot,
         {each.job.job_id: each for each in sightings},
         seen,
         decisions,
         readings,
-        _endings(ports, snapshot, sightings, book, tally),
+        endings,
         unread,
+        _last_readings(ports, book, endings, tally),
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
         ports.kill_switch.engaged(),
     )
@@ -165,6 +168,21 @@ def _sort_answers(
         elif isinstance(decisions.get(key), Bound):
             readings[key] = answer
     return readings, unread
+
+
+def _last_readings(
+    ports: Ports, book: Book, endings: Mapping[EndingQuery, Ending], tally: Tally
+) -> dict[JobKey, RunReading]:
+    """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
+    over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
+    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    if not queries:
+        return {}
+    answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
+    for error in {str(answer) for answer in answers.values() if isinstance(answer, Unavailable)}:
+        tally.trouble(f"MLflow, last reading: {error}")
+    found = {key: answers.get(query) for key, query in queries.items()}
+    return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
 
 
 def _endings(

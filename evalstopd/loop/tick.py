@@ -67,7 +67,8 @@ class Loop:
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
 
     def _judge(self, seen: Observation, book: Book, now_s: float, tally: Tally) -> Judgement:
-        stored = self.ports.store.points(list(seen.readings)) if seen.readings else {}
+        keys = [*seen.readings, *seen.last]
+        stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
         return judge(seen, book, stored, self.stance.rules, stamp, tally)
 

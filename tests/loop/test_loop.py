@@ -695,3 +695,18 @@ def test_two_slashes_before_a_folder_are_one() -> None:
     world.play(job, "r1", RISE_AND_FALL)
 
     assert world.cluster.cancelled == [(job, 0)]
+
+
+def test_what_a_job_logs_last_before_it_ends_is_kept() -> None:
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", HEALTHY[:3])
+    world.evaluate(job, "r1", 40, 0.9)
+    world.cluster.finish(job)
+    world.tick()
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    watch = store.recent(1)[0]
+
+    assert (watch.evals, watch.best_step, watch.ending is not None) == (4, 40, True)
+    assert intents(world) == []
