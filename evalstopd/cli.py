@@ -19,6 +19,15 @@ app = typer.Typer(
 db = typer.Typer(no_args_is_help=True, help="The store: its schema and its health.")
 app.add_typer(db, name="db")
 
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  typer's callback takes the flag
+    if wanted:
+        from evalstopd import __version__
+
+        typer.echo(f"evalstopd {__version__}")
+        raise typer.Exit
+
+
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
 ]
@@ -39,8 +48,14 @@ def main() -> None:
 
 
 @app.callback()
-def start(context: typer.Context) -> None:
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Hand every command what opens the site's tracker: replay may not know how that is made."""
+    del version
     context.obj = _open_tracker
 
 
@@ -184,7 +199,7 @@ def show_config(config: Config = None, as_json: AsJson = False) -> None:
     from evalstopd.settings import load_settings
 
     settings = load_settings(config)
-    data = settings.model_dump(mode="json")
+    data = settings.shown
     lines = [f"{part}.{key} = {json.dumps(value)}" for part, keys in data.items() for key, value in keys.items()]
     _print({**data, "digest": settings.digest}, as_json, lambda: "\n".join(lines))
 

@@ -29,5 +29,9 @@ class CheckpointMissing(EvalstopError):
     """There is no such checkpoint folder or pin: not yet, or no longer."""
 
 
+class CheckpointFailed(EvalstopError):
+    """The file work went wrong (time-out, no space, an I/O error): worth a few more tries."""
+
+
 class CheckpointIncomplete(EvalstopError):
     """The checkpoint is there but not whole; it may become whole."""

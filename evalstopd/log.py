@@ -10,3 +10,5 @@ def start_log(level: str) -> None:
     """Log to stderr from `level` up; libraries only from WARNING up."""
     logging.basicConfig(stream=sys.stderr, level="WARNING", format=_FORMAT)
     logging.getLogger("evalstopd").setLevel(level)
+    # A tick that takes long makes it complain of each one skipped; the summary sentence says as much.
+    logging.getLogger("apscheduler").setLevel("ERROR")

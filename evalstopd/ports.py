@@ -113,13 +113,17 @@ class RunWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinPlace:
-    """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name."""
+    """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name.
+
+    A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant.
+    """
 
     uid: int
     output_dir: str
     checkpoint: str
     pin: str
     step: int
+    since_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ class PinReport:
 class Keeper(Protocol):
     """The privileged helper: file work as the job's owner. Each verb is idempotent.
 
-    Raises CheckpointMissing, CheckpointIncomplete, Rejected (refused or changed) or Unavailable (failed, no answer).
+    Raises CheckpointMissing, CheckpointIncomplete, CheckpointFailed, Rejected (refused or changed) or Unavailable
+    (no answer).
     """
 
     def pin(self, place: PinPlace) -> PinReport:

@@ -2,14 +2,16 @@
 
 import difflib
 import hashlib
+import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from evalstopd.core.detectors import detector
 from evalstopd.core.model import Mode, Rung
@@ -21,9 +23,17 @@ CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
 
 
-def _rung(value: object) -> object:
+def _rung(value: object) -> Rung:
     words = {rung.word: rung for rung in Rung}
-    return words.get(value, value) if isinstance(value, str) else value
+    if isinstance(value, Rung):
+        return value
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"one of {', '.join(words)} is needed")
+    return words[value]
+
+
+_RungWord = Annotated[Rung, BeforeValidator(_rung), PlainSerializer(lambda rung: rung.word, return_type=str)]
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 class _Part(BaseModel):
@@ -68,7 +78,7 @@ class StoreSettings(_Part):
 class RuleSettings(_Part):
     """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
 
-    rung: Annotated[Rung, BeforeValidator(_rung)] = Rung.OBSERVE
+    rung: _RungWord = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
@@ -145,20 +155,28 @@ class Settings(BaseSettings):
     @property
     def digest(self) -> str:
         """Return a short digest of the settings in effect, without secrets."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.shown, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """Return the settings in effect for people: secrets and what stands before an `@` in an address masked."""
+        dumped: dict[str, dict[str, Any]] = self.model_dump(mode="json")
+        return {part: {key: _masked(value) for key, value in keys.items()} for part, keys in dumped.items()}
 
 
 def load_settings(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. Raises Misconfigured with one line that names what is wrong and what was meant."""
     environment = os.environ if environment is None else environment
-    chosen = path or Path(environment.get(CONFIG_VARIABLE, DEFAULT_PATH))
-    named = path is not None or CONFIG_VARIABLE in environment
+    chosen = path or Path(environment.get(CONFIG_VARIABLE) or DEFAULT_PATH)
+    named = path is not None or bool(environment.get(CONFIG_VARIABLE))
     values = _read(chosen, named=named)
     _refuse_unknown_variables(environment)
     try:
         settings = Settings(**values)
     except ValidationError as error:
         raise Misconfigured(f"{chosen if values else 'settings'}: {_first_fault(error)}") from None
+    except SettingsError as error:
+        raise Misconfigured(f'{error}: in a variable a list is written as ["a", "b"]') from None
     _check(settings)
     return settings
 
@@ -191,6 +209,10 @@ def _read(path: Path, *, named: bool) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Misconfigured(f"{path}: {error}") from None
+
+
+def _masked(value: object) -> object:
+    return _PASSWORD.sub("***", value) if isinstance(value, str) else value
 
 
 def _check(settings: Settings) -> None:

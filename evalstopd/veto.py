@@ -12,7 +12,7 @@ def keep(cluster: Cluster, job_id: str) -> str:
     """
     job = cluster.look([job_id]).get(job_id)
     if job is None:
-        raise Rejected(f"job {job_id} is unknown to Slurm")
+        raise Rejected(f"job {job_id} is unknown to Slurm (a task of an array is named like 21_1)")
     if parse_comment(job.comment).keep:
         return f"job {job_id} already says evalstop=keep: it will not be stopped"
     cluster.set_comment(job_id, merge_token(job.comment, "evalstop", KEEP))

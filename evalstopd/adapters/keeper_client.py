@@ -5,7 +5,14 @@ import socket
 from pathlib import Path
 from typing import NoReturn
 
-from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, EvalstopError, Rejected, Unavailable
+from evalstopd.errors import (
+    CheckpointFailed,
+    CheckpointIncomplete,
+    CheckpointMissing,
+    EvalstopError,
+    Rejected,
+    Unavailable,
+)
 from evalstopd.ports import PinPlace, PinReport
 
 MAX_ANSWER = 64 * 1024
@@ -14,7 +21,7 @@ ERRORS: dict[str, type[EvalstopError]] = {
     "incomplete": CheckpointIncomplete,
     "changed": Rejected,
     "refused": Rejected,
-    "failed": Unavailable,
+    "failed": CheckpointFailed,
 }
 
 
@@ -27,7 +34,7 @@ class KeeperClient:
 
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
-        return _report(self._ask("pin", place, checkpoint=place.checkpoint))
+        return _report(self._ask("pin", place, checkpoint=place.checkpoint, since_s=place.since_s))
 
     def verify(self, place: PinPlace) -> PinReport:
         """Check a pin against its manifest and its structure."""
@@ -48,7 +55,7 @@ class KeeperClient:
             _refuse(answer)
         return f"listens at {self._path}"
 
-    def _ask(self, verb: str, place: PinPlace, **more: str) -> dict[str, object]:
+    def _ask(self, verb: str, place: PinPlace, **more: str | int) -> dict[str, object]:
         request = {"verb": verb, "uid": place.uid, "output_dir": place.output_dir, "pin": place.pin}
         answer = self._talk(request | {"step": place.step} | more)
         if answer.get("ok") is not True:

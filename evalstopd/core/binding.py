@@ -45,10 +45,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A proven binding; `two_way` if the run's own tags name the job as well, which writing to it needs."""
+    """A proven binding; `two_way` if the run's own tags name the job as well, which writing to it needs.
+
+    `taken_over` if another job had the run before.
+    """
 
     run_id: str
     two_way: bool
+    taken_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ def bind(
         run, holder = runs.get(run_id), holders.get(run_id)
         rivals = [claim for claim in all_claims if not _foreign(claim, run, holder)]
         for claim in all_claims:
-            decided[claim.key] = _decide(claim, rivals, run)
+            taken_over = holder is not None and holder.key != claim.key
+            decided[claim.key] = _decide(claim, rivals, run, taken_over=taken_over)
     return decided
 
 
@@ -96,13 +101,13 @@ def _foreign(claim: Claim, run: RunFacts | None, holder: Binding | None) -> bool
     return holder.two_way or not _named(claim, run)
 
 
-def _decide(claim: Claim, rivals: list[Claim], run: RunFacts | None) -> Bound | Refused:
+def _decide(claim: Claim, rivals: list[Claim], run: RunFacts | None, *, taken_over: bool) -> Bound | Refused:
     if claim not in rivals:
         return Refused("foreign-run", "the run named in the comment was bound to another owner's job before")
     if run is not None and run.deleted:
         return Refused("deleted-run", "the run named in the comment is deleted")
     if len(rivals) == 1:
-        return Bound(claim.run_id, _named(claim, run))
+        return Bound(claim.run_id, _named(claim, run), taken_over)
     if [rival for rival in rivals if _named(rival, run)] == [claim]:
-        return Bound(claim.run_id, two_way=True)
+        return Bound(claim.run_id, two_way=True, taken_over=taken_over)
     return Refused("disputed-run", f"{len(rivals)} jobs name the same run in their comments")

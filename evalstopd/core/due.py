@@ -6,7 +6,7 @@ from statistics import median
 from evalstopd.core.watch import Reads
 
 _EAGER_S = 600.0
-_LONGEST_S = 900.0
+LONGEST_WAIT_S = 900.0
 _MEMORY = 9
 
 
@@ -29,4 +29,4 @@ def _wait(arrivals: tuple[float, ...], empty: int, age_s: float, tick_s: float) 
     gap = median(later - earlier for earlier, later in pairwise(arrivals))
     first = max(tick_s, 0.8 * gap)
     again = max(tick_s, 0.1 * gap) * 2.0 ** min(max(empty - 1, 0), 20)
-    return min(first if empty == 0 else again, _LONGEST_S)
+    return min(first if empty == 0 else again, LONGEST_WAIT_S)

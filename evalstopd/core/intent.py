@@ -143,7 +143,8 @@ class Situation:
     """What this pass sees of an intent's job.
 
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
-    restarts together. `fresh` tells whether this pass read the run's points well.
+    restarts together, `same_terms` rule, metric and direction. `fresh` tells whether this pass read the run's
+    points well.
     """
 
     phase: Phase | None
@@ -155,6 +156,7 @@ class Situation:
     best_step: int | None
     pin: Pin | None
     killed: bool
+    same_terms: bool = True
     ending: Ending | None = None
 
 
@@ -261,6 +263,8 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.phase in (Phase.PENDING, Phase.ENDING, Phase.ENDED), "the job no longer runs"),
         (see.killed, "the kill switch is set"),
         (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
+        (see.rung > intent.rung, f"the job's rung is now {see.rung.word}: its next eval decides anew"),
+        (not see.same_terms, "the job is now judged by another rule or metric"),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
         (see.stale, "its evals could not be read for too long"),
     )

@@ -9,7 +9,7 @@ from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, JobView, Rung
-from evalstopd.core.rules import Rules, Standing, make_detector, reckons_with_noise
+from evalstopd.core.rules import Standing, make_detector, reckons_with_noise
 from evalstopd.core.watch import Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Wishes
 
@@ -37,6 +37,7 @@ class Known:
     open_intents: Mapping[JobKey, Intent]
     triggered: Mapping[JobKey, int]
     booked: frozenset[JobKey]
+    killed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ class Stamp:
     version: str
 
 
-def plan(cases: Sequence[Case], known: Known, rules: Rules, stamp: Stamp) -> Plan:
+def plan(cases: Sequence[Case], known: Known, stamp: Stamp) -> Plan:
     """Judge every case by its own rule; deterministic, each job for itself."""
-    judged = [_judge(case, known, rules, stamp) for case in cases]
+    judged = [_judge(case, known, stamp) for case in cases]
     return Plan(
         watches=tuple(each.watch for each in judged),
         pins=tuple(pin for each in judged for pin in each.pins),
@@ -91,11 +92,11 @@ def declines(verdict: Verdict) -> int:
             return count
 
 
-def _judge(case: Case, known: Known, rules: Rules, stamp: Stamp) -> _Judged:
+def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     if not case.evals:
         return _Judged(case.watch)
     answers = verdicts(case.evals, case.standing.terms)
-    watch = _renewed(case, answers[-1])
+    watch = renewed(case.watch, case.evals, case.standing.terms, answers[-1])
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
     last = answers[-1]
     if not isinstance(last, Stop) or not _may_trigger(case, watch, known):
@@ -103,16 +104,16 @@ def _judge(case: Case, known: Known, rules: Rules, stamp: Stamp) -> _Judged:
     evidence = _evidence(case, watch, last, _chosen(case, known.pins.get(watch.key, ())), stamp)
     if case.standing.terms.rung is Rung.OBSERVE:
         return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
-    return _Judged(watch, pins, intent=_intent(case, watch, evidence, rules, stamp))
+    return _Judged(watch, pins, intent=_intent(case, watch, evidence, stamp))
 
 
-def _renewed(case: Case, last: Verdict) -> Watch:
-    mode = case.standing.terms.mode
-    top = best(case.evals, mode)
-    newest = case.evals[-1]
+def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) -> Watch:
+    """Return the watch with what is shown of its curve brought up to date."""
+    top = best(evals, terms.mode)
+    newest = evals[-1]
     return replace(
-        case.watch,
-        evals=len(case.evals),
+        watch,
+        evals=len(evals),
         declines=declines(last),
         last_step=newest.step,
         last_score=newest.score,
@@ -120,6 +121,10 @@ def _renewed(case: Case, last: Verdict) -> Watch:
         best_step=top.step if top else None,
         best_score=top.score if top else None,
         best_life=top.life if top else 0,
+        rung_now=terms.rung,
+        rule_now=terms.rule,
+        metric_now=terms.metric,
+        mode_now=terms.mode,
     )
 
 
@@ -129,16 +134,32 @@ def _wanted_pin(case: Case, watch: Watch, held: Sequence[Pin], now_s: float) -> 
     if rung < Rung.WARN or watch.best_step is None or watch.best_score is None:
         return ()
     earlier = next((pin for pin in held if pin.step == watch.best_step), None)
-    if earlier is not None and earlier.restarts == watch.best_life:
+    same = earlier is not None and (earlier.restarts, earlier.score) == (watch.best_life, watch.best_score)
+    if same:
         return ()
     state = PinState.WANTED if earlier is None else PinState.OUTDATED
-    return (Pin(watch.key, watch.best_step, watch.best_score, state, now_s, watch.best_life),)
+    since_s = _not_before(watch, earlier)
+    return (Pin(watch.key, watch.best_step, watch.best_score, state, now_s, watch.best_life, since_s),)
+
+
+def _not_before(watch: Watch, earlier: Pin | None) -> float:
+    """Return the time before which a checkpoint of the best step's name was another one's.
+
+    A step of this life was saved in this life; one that the life evaluated anew, after its first pin was wanted.
+    What the job only read when it started (history) may be as old as it is.
+    """
+    if watch.best_life != watch.life.restarts:
+        return 0.0
+    started_s = watch.started_s or 0.0
+    anew = earlier is not None and earlier.restarts == watch.best_life
+    return max(started_s, earlier.wanted_s) if earlier is not None and anew else started_s
 
 
 def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
     """A stop is decided on an eval of the present life, never against a veto, and once for a trigger.
 
-    After an intent was given up, only a later eval may trigger anew; a would-be stop is booked once a life.
+    After an intent was given up, only a later eval may trigger anew, and none while the best checkpoint is lost:
+    that was said once. A would-be stop is booked once a life. Under the kill switch nothing is decided.
     """
     newest = case.evals[-1]
     rung = case.standing.terms.rung
@@ -146,7 +167,11 @@ def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
         return False
     if rung is Rung.OBSERVE:
         return watch.key not in known.booked
-    return watch.key not in known.open_intents and newest.step > known.triggered.get(watch.key, newest.step - 1)
+    if watch.key in known.open_intents or known.killed:
+        return False
+    last = known.triggered.get(watch.key)
+    lost = any(pin.step == watch.best_step and pin.state is PinState.LOST for pin in known.pins.get(watch.key, ()))
+    return last is None or (newest.step > last and not lost)
 
 
 def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
@@ -201,14 +226,14 @@ def _reason(stop: Stop, watch: Watch) -> str:
     )
 
 
-def _intent(case: Case, watch: Watch, evidence: Evidence, rules: Rules, stamp: Stamp) -> Intent:
+def _intent(case: Case, watch: Watch, evidence: Evidence, stamp: Stamp) -> Intent:
     return Intent(
         key=watch.key,
         life=watch.life,
         rung=case.standing.terms.rung,
         evidence=evidence,
         created_s=stamp.now_s,
-        not_before_s=stamp.now_s + rules.notice_s,
+        not_before_s=stamp.now_s + case.standing.terms.notice_s,
         changed_s=stamp.now_s,
         signal=case.wishes.signal,
         user=case.sighting.job.user,

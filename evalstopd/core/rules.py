@@ -69,7 +69,7 @@ def is_governed(job: Job, rules: Rules) -> bool:
 
 def site_terms(rules: Rules) -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
-    return Terms(rules.rung, rules.rule, rules.metric, rules.mode)
+    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s)
 
 
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
@@ -82,15 +82,20 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
     rung, why = min(
         (first.rung, "the rung this job was first seen on"),
         (rules.rung, "the site's rung"),
-        (_ceiling(wishes, rules), _CEILING_WHY),
+        (_ceiling(first, wishes, rules), _CEILING_WHY),
         (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
         key=lambda each: each[0],
     )
     if wishes.faults:
         rung, why = Rung.OFF, f"the comment is ambiguous: {wishes.faults[0]}"
     rule = "never" if rules.rule == "never" else first.rule
-    terms = Terms(
-        rung, _with_k(rule, wishes.k), wishes.metric or first.metric or rules.metric, wishes.mode or first.mode
+    terms = replace(
+        first,
+        rung=rung,
+        rule=_with_k(rule, wishes.k),
+        metric=wishes.metric or first.metric,
+        mode=wishes.mode or first.mode,
+        notice_s=max(first.notice_s, rules.notice_s),
     )
     return Standing(terms, why)
 
@@ -105,8 +110,13 @@ def reckons_with_noise(terms: Terms) -> bool:
     return parse_spec(terms.rule).name not in (_COUNTS, "never")
 
 
-def _ceiling(wishes: Wishes, rules: Rules) -> Rung:
-    trusted = rules.server is ServerClass.AUTHENTICATED or rules.open_server_accepted
+def _trusted(rules: Rules) -> bool:
+    return rules.server is ServerClass.AUTHENTICATED or bool(rules.open_server_accepted)
+
+
+def _ceiling(first: Terms, wishes: Wishes, rules: Rules) -> Rung:
+    """Return how far the points are trusted: by the settings, now and when the job was first seen, or by its owner."""
+    trusted = first.trusted and _trusted(rules)
     return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
 
 

@@ -1,6 +1,6 @@
 """What is kept of a watched job between two ticks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
@@ -42,7 +42,8 @@ class Watch:
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
     `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
-    read well. `rung_now` is the rung in effect after wishes and ceiling.
+    read well. `rung_now` and the like are in effect after the owner's
+    wishes and the ceiling; empty before the first judgement.
     """
 
     key: JobKey
@@ -69,9 +70,19 @@ class Watch:
     best_life: int = 0
     read_life: int | None = None
     rung_now: Rung = Rung.OFF
+    rule_now: str = ""
+    metric_now: str = ""
+    mode_now: Mode = Mode.MAX
     reads: Reads = Reads()
     vanished_s: float | None = None
     ending: Ending | None = None
+
+
+def in_effect(watch: Watch) -> Terms:
+    """Return the terms a job was last judged by; those it was first seen with before that."""
+    if not watch.rule_now:
+        return watch.terms
+    return replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
 
 
 class PinState(StrEnum):

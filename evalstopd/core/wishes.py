@@ -9,6 +9,7 @@ from typing import Any
 from evalstopd.core.model import Mode, Rung
 
 _SEPARATORS = re.compile(r"[\s,;]+")
+_VETO = re.compile(r"\bevalstop\s*[:=]\s*keep\b", re.IGNORECASE)
 KEEP = "keep"
 
 
@@ -37,7 +38,8 @@ class Wishes:
 def parse_comment(comment: str) -> Wishes:
     """Read the tokens `key=value` of a comment; words without `=` and other tools' keys are ignored.
 
-    An unknown value of ours and a key given twice are faults. `evalstop=keep` holds even beside a fault.
+    An unknown value of ours and a key given twice are faults. The veto holds even beside a fault, and however it
+    is spelled: an owner who means no must not be misread.
     """
     tokens = [word.partition("=")[::2] for word in _SEPARATORS.split(comment) if "=" in word]
     ours = [(key, value) for key, value in tokens if key == "mlflow_run" or key.startswith("evalstop")]
@@ -52,7 +54,7 @@ def parse_comment(comment: str) -> Wishes:
             faults.append(f"{_shown(key)} is not a known key")
         except ValueError:
             faults.append(f"{key} has the unknown value {_shown(value)}")
-    return Wishes(**fields | {"keep": ("evalstop", KEEP) in ours}, faults=tuple(faults))
+    return Wishes(**fields | {"keep": _VETO.search(comment) is not None}, faults=tuple(faults))
 
 
 def merge_token(comment: str, key: str, value: str) -> str:

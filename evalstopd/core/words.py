@@ -8,10 +8,18 @@ from evalstopd.core.model import Rung
 TAG_PREFIX = "evalstop."
 
 
-def sentence(intent: Intent) -> str:
-    """Return what was decided and why, in one sentence."""
-    done = "would be stopped" if intent.rung < Rung.ENFORCE else "is stopped"
-    return f"job {intent.key.job_id} {done} at step {intent.evidence.trigger_step}: {intent.evidence.reason}"
+def sentence(intent: Intent, *, done: bool = False) -> str:
+    """Return what was decided, or done, and why, in one sentence."""
+    verb = "was stopped" if done else "is to be stopped" if intent.rung >= Rung.ENFORCE else "would be stopped"
+    return f"job {intent.key.job_id} {verb} at step {intent.evidence.trigger_step}: {intent.evidence.reason}"
+
+
+def when(intent: Intent) -> str:
+    """Return when it will be done."""
+    if intent.rung < Rung.ENFORCE:
+        return "nothing will be done"
+    notice_s = max(0.0, intent.not_before_s - intent.created_s)
+    return f"not before {notice_s:.0f} seconds from the decision" if notice_s else "at once"
 
 
 def kept(intent: Intent) -> str:

@@ -29,6 +29,7 @@ MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much
 MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 32 * 1024**4, 8  # of one checkpoint; a sparse file counts by its size
+MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents are read
 MAX_MEMORY = 2 * 1024**3  # bytes of address space of a child
 PEER_TIME_S = 5.0  # for a connected peer to send its request or to take its answer
 MARKER = "trainer_state.json"  # trainers write it last
@@ -44,7 +45,8 @@ SHAPES = {  # of a request's fields: type and whole value; text must be printabl
     "output_dir": (str, r"(?=.{2,4000}$)(/(?!\.\.?(/|$))[^/]+)+"),  # absolute; no '..', '.' or '//'
     "pin": (str, r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}"),
     "step": (int, r"[0-9]{1,15}"),
-    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),  # of verb pin only
+    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),  # of verb pin only, as is since_s:
+    "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint complete before is another one under the same name
 }
 
 
@@ -69,7 +71,7 @@ def parse(data: bytes) -> argparse.Namespace:
     """Turn a peer's bytes into a request of the shapes above, or refuse."""
     try:
         asked = json.loads(data)
-        wrong = asked.keys() ^ (SHAPES.keys() - ({"checkpoint"} if asked.get("verb") != "pin" else ()))
+        wrong = asked.keys() ^ (SHAPES.keys() - ({"checkpoint", "since_s"} if asked.get("verb") != "pin" else ()))
     except (ValueError, AttributeError, RecursionError):
         raise Refusal("refused", f"not one JSON object of at most {MAX_MESSAGE} bytes") from None
     for name in asked.keys() & SHAPES.keys():
@@ -146,11 +148,13 @@ def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
     names = {entry.path for entry in entries}
     if MARKER not in names:
         raise Refusal(kind, f"no {MARKER}")
+    read = 0
     for inside, prefix, _, files in walk(folder):
         for name, entry in files.items():
+            read += entry.size
             with open_file(inside, name) as file:
                 try:
-                    check_file(file, entry, prefix, names)
+                    check_file(file, entry, prefix, names, whole=read <= MAX_CRC)
                 except Exception as error:  # json and zipfile raise whatever a hostile file provokes
                     if isinstance(error, MemoryError) or getattr(error, "errno", errno.EINVAL) != errno.EINVAL:
                         raise
@@ -160,8 +164,8 @@ def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
         os.fchmod(inside, 0o500)  # never a file's mode: the trainer's file has the same
 
 
-def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str]) -> None:
-    """Raise something unless the file is whole."""
+def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, whole: bool) -> None:
+    """Raise something unless the file is whole; contents are only read where `whole` says that there is time."""
     if entry.path == MARKER:
         json.loads(file.read(MAX_JSON)).keys()
     elif entry.path.endswith(".index.json"):
@@ -175,9 +179,23 @@ def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str]) -> No
         if 8 + length + max(ends, default=0) != entry.size:
             raise ValueError("size and header differ")
     elif entry.path.endswith((".pt", ".pth", ".bin", ".ckpt")):
-        start = file.read(4)
-        if not start or (start == b"PK\3\4" and zipfile.ZipFile(file).testzip()):
-            raise ValueError("empty, or a wrong CRC")
+        check_weights(file, whole=whole)
+
+
+def check_weights(file: BinaryIO, *, whole: bool) -> None:
+    """Raise something if a file of weights is empty or, being a zip, has no directory or a wrong CRC.
+
+    What is compressed is not read: trainers store, and a small file may unfold to any size.
+    """
+    start = file.read(4)
+    if not start:
+        raise ValueError("empty")
+    if start != b"PK\3\4":
+        return
+    archive = zipfile.ZipFile(file)
+    stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
+    if whole and stored and archive.testzip():
+        raise ValueError("a wrong CRC")
 
 
 def link_all(source: int, target: int) -> None:
@@ -233,6 +251,8 @@ class Pin:
             return self.verify()
         source = enter(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.checkpoint)
         before = listing(source, self.limits)
+        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in before):
+            raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
         home = self._home(make=True)
         for name in {self.draft, self.manifest} & set(os.listdir(home)):  # left by a child that was killed
             remove(home, name)

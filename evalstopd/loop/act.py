@@ -23,8 +23,8 @@ from evalstopd.core.model import Ending, Job, JobKey, Rung
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, PinState, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
-from evalstopd.core.words import kept, run_tags, sentence, veto_line
-from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.core.words import kept, run_tags, sentence, veto_line, when
+from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.pins import PinDesk
@@ -107,6 +107,7 @@ class Acts:
             best_step=watch.best_step if watch is not None else None,
             pin=self.pins.get((intent.key, intent.evidence.kept_step)),
             killed=self.ports.kill_switch.engaged(),
+            same_terms=self._same_terms(intent, watch, wishes),
             ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
         )
 
@@ -116,6 +117,13 @@ class Acts:
             return Rung.OFF
         return self.seen.at_most(key, standing(watch.terms, wishes, self.rules)).terms.rung
 
+    def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
+        """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""
+        if watch is None:
+            return True
+        now, then = standing(watch.terms, wishes, self.rules).terms, intent.evidence
+        return wishes.faults != () or (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
+
     def _moved(self, intent: Intent, to: State, text: str, **fields: object) -> Intent:
         self.tally.add(to.value)
         return self.ledger.move(intent, to, text, **fields)
@@ -124,7 +132,7 @@ class Acts:
 
     def _warn(self, intent: Intent) -> Intent:
         """Tell the owner once: the message is recorded as being sent first, and never sent again."""
-        text = f"{sentence(intent)}; {veto_line(intent)}"
+        text = f"{sentence(intent)}; {when(intent)}; {veto_line(intent)}"
         if intent.telling != "warning":
             intent = self.ledger.note(intent, "warning", text, telling="warning")
             self._tell(intent, "your job is past its best", text)
@@ -141,7 +149,7 @@ class Acts:
             return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
         try:
             report = self.ports.keeper.publish(place)
-        except (Rejected, CheckpointMissing, CheckpointIncomplete) as error:
+        except (Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
             lost = replace(pin, state=PinState.LOST, why=str(error))
             self.ports.store.record(Changes(pins=(lost,)))
             return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {error}")
@@ -217,10 +225,12 @@ class Acts:
     # --- after the end
 
     def _confirm(self, intent: Intent, ending: Ending) -> Intent:
+        if self.ports.kill_switch.engaged():
+            return intent
         written = self._write_run(intent, ending)
         if written is None:
             return intent
-        text = f"{sentence(intent)}; the job ended as {ending.state}; {kept(intent)}"
+        text = f"{sentence(intent, done=True)}; the job ended as {ending.state}; {kept(intent)}"
         intent = self._moved(intent, State.CONFIRMED, text, ending=ending, note=written)
         intent = self.ledger.note(intent, "run", written)
         intent = self.ledger.note(intent, "telling", text)
@@ -264,7 +274,7 @@ class Acts:
 
     def _tag(self, intent: Intent) -> None:
         """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""
-        if not self._may_write(intent):
+        if not self._may_write(intent) or self.ports.kill_switch.engaged():
             return
         try:
             self.ports.runs.tag(intent.evidence.run_id, run_tags(intent))

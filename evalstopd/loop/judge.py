@@ -1,21 +1,21 @@
 """Decide and record: from one observation to one transaction, each job for itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalstopd.core.binding import Bound, Refused
+from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.plan import Case, Known, Plan, Stamp, plan
-from evalstopd.core.rules import Rules
-from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
+from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import Rejected
 from evalstopd.loop.observe import Observation, Seen
 from evalstopd.loop.report import Tally
-from evalstopd.ports import Binding, Book, Changes, EndingQuery, RunReading
+from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
 PROOF = "comment"
@@ -39,7 +39,7 @@ def judge(
     seen: Observation, book: Book, stored: Mapping[JobKey, Sequence[Point]], rules: Rules, stamp: Stamp, tally: Tally
 ) -> Judgement:
     """Judge every job that was read well; remark once on every one that could not be."""
-    known = _known(book)
+    known = _known(book, killed=seen.killed)
     plans: list[Plan] = []
     points: list[tuple[JobKey, Point]] = []
     bindings: list[Binding] = []
@@ -48,18 +48,24 @@ def judge(
         one, bound = seen.seen[key], seen.decisions[key]
         if not isinstance(bound, Bound):
             continue
-        read = _merged(reading, stored.get(key, ()), one.watch, stamp.now_s)
+        life = _life_of(one.watch, bound)
+        read = _merged(one.standing.terms.metric, life, reading, stored.get(key, ()), stamp.now_s)
         case = _case(one, bound, reading, read.curve, arrived=bool(read.new), now_s=stamp.now_s, rules=rules)
         points.extend((key, point) for point in (*read.new, *read.completed))
         evals += len(read.new)
         notes += _notes(key, seen.cautions.get(key, ()), reading, case, stamp.now_s)
         if (one.watch.run_id, one.watch.two_way) != (bound.run_id, bound.two_way):
             bindings.append(Binding(key, bound.run_id, PROOF, bound.two_way, stamp.now_s))
-        plans.append(_alone(case, known, rules, stamp, remarks))
+        plans.append(_alone(case, known, stamp, remarks))
     merged = _merge(plans)
     fresh, noted = (_unsaid(each, book) for each in (remarks, notes))
     _count(tally, merged, evals, fresh)
-    watches = _settle(seen, book, {watch.key: watch for watch in merged.watches}, stamp.now_s)
+    closed = [
+        _close(watch, seen.last[watch.key], stored, stamp.now_s) for watch in book.watches if watch.key in seen.last
+    ]
+    points.extend((watch.key, point) for watch, new in closed for point in new)
+    judged = {watch.key: watch for watch in (*merged.watches, *(watch for watch, _ in closed))}
+    watches = _settle(seen, book, judged, stamp.now_s)
     changes = Changes(
         watches=watches,
         points=tuple(points),
@@ -73,12 +79,12 @@ def judge(
     return Judgement(changes, merged)
 
 
-def _known(book: Book) -> Known:
+def _known(book: Book, *, killed: bool) -> Known:
     pins: dict[JobKey, tuple[Pin, ...]] = {}
     for pin in book.pins:
         pins[pin.key] = (*pins.get(pin.key, ()), pin)
     open_intents: dict[JobKey, Intent] = {each.key: each for each in book.intents if not each.closed}
-    return Known(pins, open_intents, book.triggered, book.booked)
+    return Known(pins, open_intents, book.triggered, book.booked, killed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +96,41 @@ class _Merged:
     completed: tuple[Point, ...]
 
 
-def _merged(reading: RunReading, held: Sequence[Point], watch: Watch, now_s: float) -> _Merged:
-    """Return what arrived since the last reading, stamped with our time and the present life.
+def _merged(
+    metric: str, life: Callable[[Point], int], reading: RunReading, stored: Sequence[Point], now_s: float
+) -> _Merged:
+    """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
 
-    Points are compared by their text, so that a NaN equals itself.
+    Only the metric that judges the job is its curve. Points are compared by their text, so that a NaN equals itself.
     """
-    read = {_identity(point): point for point in reading.points}
+    read = {_identity(point): replace(point, metric=metric) for point in reading.points}
     known: dict[str, Point] = {}
     completed: list[Point] = []
-    for point in held:
+    for point in (each for each in stored if each.metric == metric):
         same = read.get(_identity(point))
         if point.stderr is None and same is not None and same.stderr is not None:
             point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
             completed.append(point)
         known[_identity(point)] = point
-    new = tuple(
-        replace(each, life=watch.life.restarts, arrived_s=now_s) for text, each in read.items() if text not in known
-    )
+    new = tuple(replace(p, life=life(p), arrived_s=now_s) for text, p in read.items() if text not in known)
     return _Merged((*known.values(), *new), new, tuple(completed))
+
+
+def _life_of(watch: Watch, bound: Bound) -> Callable[[Point], int]:
+    """Return which life a new point belongs to.
+
+    What a run holds when a life first reads it is history: of the life before, or of an earlier job that logged to
+    it. A job in its first life whose run nobody else had may have logged before we looked; its client's clock tells.
+    """
+    present, started_ms = watch.life.restarts, 1000 * (watch.started_s or 0.0)
+    first_look = (watch.run_id, watch.read_life) != (bound.run_id, present)
+    own = present == 0 and not bound.taken_over
+
+    def life(point: Point) -> int:
+        history = first_look and not (own and point.timestamp_ms >= started_ms)
+        return present - 1 if history else present
+
+    return life
 
 
 def _identity(point: Point) -> str:
@@ -129,10 +152,32 @@ def _case(
         one.watch,
         run_id=bound.run_id,
         two_way=bound.two_way,
-        output_dir=reading.facts.tags.get(OUTPUT_DIR_TAG) or reading.facts.params.get("output_dir"),
+        read_life=one.watch.life.restarts,
+        output_dir=_output_dir(reading, rules),
         reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
     )
     return Case(one.sighting, watch, one.standing, one.wishes, curve(points), PROOF)
+
+
+def _close(
+    watch: Watch, reading: RunReading, stored: Mapping[JobKey, Sequence[Point]], now_s: float
+) -> tuple[Watch, tuple[Point, ...]]:
+    """Return an ended job's watch with what it logged last, and those points; nothing is decided on them."""
+    terms = in_effect(watch)
+    read = _merged(terms.metric, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
+    evals = curve(read.curve)
+    if not read.new or not evals:
+        return watch, ()
+    return renewed(watch, evals, terms, verdicts(evals, terms)[-1]), read.new
+
+
+def _output_dir(reading: RunReading, rules: Rules) -> str | None:
+    """Return where the run says its checkpoints go: the parameter, which nobody can change once it is there.
+
+    A tag can be written by anyone on an open server: there it counts for nothing.
+    """
+    tag = reading.facts.tags.get(OUTPUT_DIR_TAG) if rules.server is ServerClass.AUTHENTICATED else None
+    return tag or reading.facts.params.get("output_dir")
 
 
 def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Case, now_s: float) -> Iterable[Remark]:
@@ -148,10 +193,10 @@ def _unsaid(remarks: Iterable[Remark], book: Book) -> list[Remark]:
     return [remark for remark in remarks if (remark.subject, remark.code) not in book.said]
 
 
-def _alone(case: Case, known: Known, rules: Rules, stamp: Stamp, remarks: list[Remark]) -> Plan:
+def _alone(case: Case, known: Known, stamp: Stamp, remarks: list[Remark]) -> Plan:
     """Judge one job; whatever breaks in it must not cost the others their pass."""
     try:
-        return plan([case], known, rules, stamp)
+        return plan([case], known, stamp)
     except Exception as error:  # noqa: BLE001  a rule's own fault is isolated here and reported
         text = f"the job could not be judged: {type(error).__name__}: {error}"
         remarks.append(Remark(case.watch.key.text, "not-judged", text, stamp.now_s))
@@ -194,7 +239,8 @@ def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s
             continue
         ending = seen.endings.get(EndingQuery(watch.key.job_id, watch.life))
         if watch.key not in present and (ending is not None or watch.vanished_s is None):
-            changed.append(replace(watch, ending=ending, vanished_s=watch.vanished_s or now_s))
+            last = judged.get(watch.key, watch)
+            changed.append(replace(last, ending=ending, vanished_s=watch.vanished_s or now_s))
     return tuple(changed)
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.curve import curve
+from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch
+from evalstopd.core.watch import PinState, Watch, in_effect
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.report import Tally
@@ -39,7 +40,8 @@ class Seen:
 class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
-    `cautions` are what speaks against judging a job by what was read of it.
+    `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
+    job by what was read of it. `killed` tells whether the kill switch was set.
     """
 
     snapshot: Snapshot
@@ -49,7 +51,9 @@ class Observation:
     readings: Mapping[JobKey, RunReading]
     endings: Mapping[EndingQuery, Ending]
     unread: Mapping[JobKey, EvalstopError]
+    last: Mapping[JobKey, RunReading]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
+    killed: bool = False
 
     def at_most(self, key: JobKey, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric is known to mislead."""
@@ -72,15 +76,18 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     tally.add("jobs", len(snapshot.jobs))
     tally.add("watched", len(seen))
     tally.add("due", len(due))
+    endings = _endings(ports, snapshot, sightings, book, tally)
     whole = Observation(
         snapshot,
         {each.job.job_id: each for each in sightings},
         seen,
         decisions,
         readings,
-        _endings(ports, snapshot, sightings, book, tally),
+        endings,
         unread,
+        _last_readings(ports, book, endings, tally),
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
+        ports.kill_switch.engaged(),
     )
     lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
@@ -132,8 +139,9 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
         run_id = one.wishes.run_id
         if run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
             return False
-        changed = run_id != one.watch.run_id
-        return changed or one.key in busy or rivals[run_id] > 1 or one.watch.reads.due_s <= now_s
+        changed = (run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)
+        waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
+        return changed or one.key in busy or rivals[run_id] > 1 or not waiting
 
     return {key: one for key, one in seen.items() if is_due(one)}
 
@@ -160,6 +168,21 @@ def _sort_answers(
         elif isinstance(decisions.get(key), Bound):
             readings[key] = answer
     return readings, unread
+
+
+def _last_readings(
+    ports: Ports, book: Book, endings: Mapping[EndingQuery, Ending], tally: Tally
+) -> dict[JobKey, RunReading]:
+    """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
+    over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
+    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    if not queries:
+        return {}
+    answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
+    for error in {str(answer) for answer in answers.values() if isinstance(answer, Unavailable)}:
+        tally.trouble(f"MLflow, last reading: {error}")
+    found = {key: answers.get(query) for key, query in queries.items()}
+    return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
 
 
 def _endings(

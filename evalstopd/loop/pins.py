@@ -6,15 +6,21 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.model import JobKey, Rung
 from evalstopd.core.watch import Pin, PinState, Watch
-from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.ports import Changes, PinPlace, Ports
 
+_MOST_TRIES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class PinDesk:
-    """The keeper's calls for one pass; `watches` are as this pass recorded them, `held` what open intents keep."""
+    """The keeper's calls for one pass; `watches` are as this pass recorded them, `held` what open intents keep.
+
+    After `until_s` only what an open intent waits for is still served: one owner's slow files must not cost the
+    others their pass.
+    """
 
     ports: Ports
     seen: Observation
@@ -22,19 +28,22 @@ class PinDesk:
     candidates: int
     tally: Tally
     held: frozenset[tuple[JobKey, int]] = frozenset()
+    until_s: float = float("inf")
 
     def serve(self, pins: Sequence[Pin]) -> tuple[Pin, ...]:
-        """Pin what is wanted and drop what is surplus; return all pins as they stand after."""
+        """Pin what is wanted, then drop what is surplus, as far as the pass's time goes; return all as they stand."""
         after = {(pin.key, pin.step): pin for pin in pins}
-        for pin in pins:
-            if self.ports.should_stop() or self.ports.kill_switch.engaged():
-                break
+        for pin in sorted(pins, key=self._urgency):
             if self._may_touch(pin):
                 self._tend(after, pin)
         for pin in _surplus(after.values(), self.watches, self.candidates):
             if self._may_touch(pin) and (pin.key, pin.step) not in self.held:
                 self._keep(after, self._drop(pin))
         return tuple(after.values())
+
+    def _urgency(self, pin: Pin) -> tuple[bool, int, float, int]:
+        """What an open stop waits for comes first, what failed before comes last."""
+        return ((pin.key, pin.step) not in self.held, pin.tries, pin.wanted_s, pin.step)
 
     def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
         if pin.state is PinState.OUTDATED:
@@ -44,7 +53,9 @@ class PinDesk:
 
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
-        return one is not None and one.standing.terms.rung >= Rung.WARN
+        stopped = self.ports.should_stop() or self.ports.kill_switch.engaged()
+        late = self.ports.clock.now_s() > self.until_s and (pin.key, pin.step) not in self.held
+        return one is not None and one.standing.terms.rung >= Rung.WARN and not (stopped or late)
 
     def _keep(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> Pin:
         if after[(pin.key, pin.step)] != pin:
@@ -55,11 +66,14 @@ class PinDesk:
     def _pin(self, pin: Pin) -> Pin:
         place = self.place(pin)
         if place is None:
-            return replace(pin, why="the run names no output folder")
+            return self._not_yet(pin, "the run names no output folder")
         try:
             report = self.ports.keeper.pin(place)
         except (CheckpointMissing, CheckpointIncomplete) as error:
             return self._not_yet(pin, str(error))
+        except CheckpointFailed as error:
+            failed = replace(pin, tries=pin.tries + 1, why=str(error))
+            return replace(failed, state=PinState.LOST) if failed.tries >= _MOST_TRIES else failed
         except Rejected as error:
             return replace(pin, state=PinState.LOST, why=str(error))
         except Unavailable as error:
@@ -83,7 +97,7 @@ class PinDesk:
         return replace(pin, state=PinState.LOST if later >= 2 else PinState.WANTED, why=why)
 
     def _renew(self, pin: Pin) -> Pin:
-        """Drop what an earlier life's pin of this step holds: the step was evaluated, and saved, anew."""
+        """Drop what the earlier pin of this step holds: the step was evaluated, and saved, anew."""
         return replace(pin, state=PinState.WANTED) if self._dropped(pin) else pin
 
     def _drop(self, pin: Pin) -> Pin:
@@ -95,7 +109,7 @@ class PinDesk:
             return False
         try:
             self.ports.keeper.drop(place)
-        except (Unavailable, Rejected, CheckpointMissing, CheckpointIncomplete) as error:
+        except (Unavailable, Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
             self.tally.trouble(f"keeper: {error}")
             return False
         return True
@@ -106,7 +120,8 @@ class PinDesk:
         if watch is None or one is None or not watch.output_dir:
             return None
         folder = posixpath.normpath(posixpath.join(one.sighting.job.work_dir, watch.output_dir))
-        return PinPlace(pin.key.uid, folder, f"checkpoint-{pin.step}", pin_name(pin.key), pin.step)
+        folder = f"/{folder.lstrip('/')}"  # normpath keeps two leading slashes
+        return PinPlace(pin.key.uid, folder, f"checkpoint-{pin.step}", pin_name(pin.key), pin.step, int(pin.since_s))
 
 
 def pin_name(key: JobKey) -> str:

@@ -16,6 +16,8 @@ from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.ports import Book, Ports
 
+_PIN_TIME_S = 20.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stance:
@@ -65,7 +67,8 @@ class Loop:
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
 
     def _judge(self, seen: Observation, book: Book, now_s: float, tally: Tally) -> Judgement:
-        stored = self.ports.store.points(list(seen.readings)) if seen.readings else {}
+        keys = [*seen.readings, *seen.last]
+        stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
         return judge(seen, book, stored, self.stance.rules, stamp, tally)
 
@@ -73,7 +76,8 @@ class Loop:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
-        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held)
+        until_s = self.ports.clock.now_s() + _PIN_TIME_S
+        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held, until_s)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         acts = Acts(
             self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, Ledger(self.ports.store, now_s), tally

@@ -11,11 +11,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
 _PIPE_WIDTH = 400
+_MOST_DRAWN = 500
 
 
 def to_json(value: object) -> str:
@@ -58,30 +60,42 @@ def explanation(found: Explanation) -> RenderableType:
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
         f"run {watch.run_id or 'none'}, metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
-        f"rule {found.terms.rule}, rung {watch.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
+        f"rule {found.terms.rule}, rung {found.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
     ]
     if found.noise is not None:
         head.append(sentence(found.noise.noise, found.noise.fall))
     parts: list[RenderableType] = [Text(line) for line in head]
     if found.evals:
-        parts += [Text(""), Text.from_ansi(draw_curve(found)), Text("")]
+        parts += [Text(""), _drawing(found), Text("")]
     parts += [Text(line) for line in _decisions(found)]
     return Group(*parts)
 
 
+def _drawing(found: Explanation) -> Text:
+    try:
+        return Text.from_ansi(draw_curve(found))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return Text("the scores span too much to be drawn: --json has them")
+
+
 def draw_curve(found: Explanation) -> str:
-    """Return the curve as terminal graphics: scores by step, declines, the best and the stop marked."""
+    """Return the curve as terminal graphics: scores by step, declines, the best and the stop marked.
+
+    Of a long curve the plainest part is thinned out; what is marked is always drawn.
+    """
     import plotext
 
-    steps = [each.step for each in found.evals]
-    scores = [each.score for each in found.evals]
+    every = max(1, len(found.evals) // _MOST_DRAWN)
+    drawn = [each for number, each in enumerate(found.evals) if each.verdict or number % every == 0]
+    steps = [each.step for each in drawn]
+    scores = [each.score for each in drawn]
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plotsize(90, 20)
     plotext.plot(steps, scores, marker="braille", label=plain(found.terms.metric, 40))
     marks = (
-        ("declining", "v", [e for e in found.evals if e.verdict.startswith("declining")]),
-        ("stop", "X", [e for e in found.evals if e.verdict == "stop"]),
+        ("declining", "v", [e for e in drawn if e.verdict.startswith("declining")][-_MOST_DRAWN:]),
+        ("stop", "X", [e for e in drawn if e.verdict == "stop"][-_MOST_DRAWN:]),
         ("best", "O", [e for e in found.evals if e.step == found.watch.best_step]),
     )
     for label, marker, points in marks:
@@ -127,6 +141,8 @@ def _score_at(score: float | None, step: int | None) -> str:
 def _plain_data(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return _plain_data(asdict(value))
+    if isinstance(value, Rung):
+        return value.word
     if isinstance(value, dict):
         return {str(key): _plain_data(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -10,7 +10,7 @@ from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
 from evalstopd.core.noise import evals_to_see, of_evals
 from evalstopd.core.plan import verdicts
-from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.ports import Archive, Store
 from evalstopd.report.replay.judge import spread
 
@@ -94,8 +94,9 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
     watch = found[0]
     keys = [watch.key]
     intents = archive.intents_of(keys)
-    terms = _terms(watch, intents, archive.would_be_of(keys))
-    evals = curve(store.points(keys).get(watch.key, ()))
+    terms = in_effect(watch)
+    points = store.points(keys).get(watch.key, ())
+    evals = curve(point for point in points if point.metric == terms.metric)
     return Explanation(
         watch=watch,
         terms=terms,
@@ -134,15 +135,6 @@ def _word(verdict: Verdict) -> str:
             return ""
 
 
-def _terms(watch: Watch, intents: Sequence[Intent], would_be: Sequence[WouldBeStop]) -> Terms:
-    """Return the terms the job was judged by: the owner's choices are in the evidence of a decision."""
-    evidence = [intent.evidence for intent in intents] + [stop.evidence for stop in would_be]
-    if not evidence:
-        return watch.terms
-    first = evidence[0]
-    return Terms(watch.terms.rung, first.rule, first.metric, type(watch.terms.mode)(first.mode))
-
-
 def _row(
     watch: Watch,
     intents: Sequence[Intent],
@@ -156,9 +148,9 @@ def _row(
         job=watch.key.job_id,
         user=watch.user,
         account=watch.account,
-        rung=watch.terms.rung.word,
+        rung=in_effect(watch).rung.word,
         run_id=watch.run_id or "",
-        metric=watch.terms.metric,
+        metric=in_effect(watch).metric,
         evals=watch.evals,
         declines=watch.declines,
         last_step=watch.last_step,
@@ -181,11 +173,12 @@ def _state(
 ) -> tuple[str, str]:
     if intent is not None:
         given_up = intent.state in (State.VETOED, State.ABANDONED)
-        return intent.state.value, intent.note if given_up else intent.evidence.reason
-    if would_be is not None and watch.terms.rung is Rung.OBSERVE:
+        word = "stopped" if intent.state is State.CONFIRMED else intent.state.value
+        return word, intent.note if given_up else intent.evidence.reason
+    if would_be is not None and in_effect(watch).rung is Rung.OBSERVE:
         return "would be stopped", would_be.evidence.reason
     if watch.ending is not None:
         return "ended", watch.ending.state
-    if remarks:
+    if remarks and remarks[0].at_s >= (watch.reads.good_s or 0.0):
         return "refused", remarks[0].text
     return "watched", ""

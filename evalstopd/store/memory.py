@@ -24,7 +24,7 @@ class MemoryStore:
         self._lock = Lock()
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
-        self._points: dict[JobKey, dict[tuple[int, int, int, str, str], Point]] = defaultdict(dict)
+        self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
         self._pins: dict[JobKey, dict[int, Pin]] = defaultdict(dict)
         self._intents: dict[str, Intent] = {}
         self._intents_of: dict[JobKey, set[str]] = defaultdict(set)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Terms, Watch
-from evalstopd.ports import Binding
 from evalstopd.store.tables import (
     Base,
     BindingRow,

@@ -113,6 +113,9 @@ class WatchRow(Base):
     best_life: Mapped[int]
     read_life: Mapped[int | None]
     rung_now: Mapped[Rung]
+    rule_now: Mapped[str]
+    metric_now: Mapped[str]
+    mode_now: Mapped[Mode]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
 

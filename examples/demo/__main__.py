@@ -37,6 +37,9 @@ def main() -> int:
     except RigError as error:
         sys.stderr.write(f"demo: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("demo: interrupted; what it started has ended\n")
+        return 130
 
 
 def play(directory: Path, *, as_json: bool, replay: bool) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from evalstopd.store.sql import SqlStore
 
-from .rig import users
+from .rig import processes, users
 from .rig.cluster import Cluster
 from .rig.errors import RigError, last_lines
 
@@ -96,7 +96,7 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**self.cluster.env, "EVALSTOPD_CONFIG": str(self.config)}
+        return {**self.cluster.env, **processes.marked(self.directory), "EVALSTOPD_CONFIG": str(self.config)}
 
     def __enter__(self) -> Self:
         self.prepare()
@@ -109,7 +109,11 @@ class Service:
         self.stop()
 
     def prepare(self) -> None:
-        """Write the settings, make the folders and bring the store to this version."""
+        """Write the settings, make the folders and bring the store to this version.
+
+        What an interrupted owner of the same directory left running is ended first.
+        """
+        processes.end(processes.all_marked(self.directory))
         self.directory.mkdir(parents=True, exist_ok=True)
         self.database.parent.mkdir(exist_ok=True)
         account = pwd.getpwnam(users.DAEMON)
@@ -135,14 +139,16 @@ class Service:
     def start_keeper(self) -> None:
         account = pwd.getpwnam(users.DAEMON)
         path = self.directory / "keeper.sock"
+        path.unlink(missing_ok=True)
         command = [
             SYSTEM_PYTHON, "-I", "-S", str(self._keeper_file), "--socket", str(path),
             "--allow-uid", str(account.pw_uid), "--allow-gid", str(account.pw_gid), "--min-uid", "1000",
         ]  # fmt: skip
         with (self.directory / "keeper.log").open("ab") as out:
             self._keeper = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-            )
+                command, env=processes.marked(self.directory), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True,
+            )  # fmt: skip
         _wait(path.exists, "the keeper's socket", self.directory / "keeper.log")
 
     def start_daemon(self, *, wrapper: Path | None = None, arguments: tuple[str, ...] = ()) -> None:

@@ -163,5 +163,9 @@ def report(found: Sequence[Row], places: Mapping[str, Path], *, as_json: bool, s
     sys.stdout.write(f"\n{table(found)}\n\n")
     for what, place in places.items():
         sys.stdout.write(f"{what:12} {place}\n")
-    sys.stdout.write(f"\nlook closer: evalstopd explain {found[0].job} --config {places['settings']}\n")
+    program = Path(sys.executable).parent / "evalstopd"
+    sys.stdout.write(f"\nlook closer: {program} explain {found[0].job} --config {places['settings']}\n")
+    if any(row.idle_s is not None for row in found):
+        told = "from the request to cancel to the next job's first line, the end of the old job included"
+        sys.stdout.write(f"idle: {told}\n")
     sys.stdout.write(f"{seconds:.0f} s in all; every process of the demo has ended\n")

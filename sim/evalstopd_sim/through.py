@@ -147,14 +147,15 @@ def _fate(record: Record, store: MemoryStore, rule: Rule) -> dict[str, float]:
 
 
 def _seen(record: Record, store: MemoryStore, rule: Rule) -> tuple[int, int | None]:
-    """Return the newest step that the daemon saw of a job, and the step of its first stop verdict."""
+    """Return the newest step that the daemon saw of a job while it ran, and the step of its first stop verdict."""
     watches = store.find(record.job_id)
     if not watches:
         return 0, None
     evals = curve(store.points([watches[0].key])[watches[0].key])
+    in_time = [each.step for each in evals if each.arrived_s < record.ended_s]
     answers = verdicts(evals, Terms(Rung.ENFORCE, daemon_rule(rule), METRIC, Mode.MAX))
     first = next((e.step for e, answer in zip(evals, answers, strict=True) if isinstance(answer, Stop)), None)
-    return (evals[-1].step if evals else 0), first
+    return max(in_time, default=0), first
 
 
 def _reason(store: MemoryStore, record: Record, now_s: float) -> Trigger | None:

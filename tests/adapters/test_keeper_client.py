@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from evalstopd.adapters.keeper_client import KeeperClient
-from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, EvalstopError, Rejected, Unavailable
+from evalstopd.errors import (
+    CheckpointFailed,
+    CheckpointIncomplete,
+    CheckpointMissing,
+    EvalstopError,
+    Rejected,
+    Unavailable,
+)
 from evalstopd.ports import Keeper as KeeperPort
 from evalstopd.ports import PinPlace, PinReport
 from tests.keeper.world import Keeper, World, keeper, world
@@ -72,9 +79,9 @@ def test_each_refusal_is_the_ports_error(place: World, client: KeeperPort) -> No
 
 
 @as_root
-def test_a_time_out_in_the_keeper_is_unavailable(place: World) -> None:
+def test_a_time_out_in_the_keeper_is_a_failure_worth_another_try(place: World) -> None:
     place.save()
-    with keeper(place.root, "--time-limit-s", "0.001") as slow, pytest.raises(Unavailable, match="timed out"):
+    with keeper(place.root, "--time-limit-s", "0.001") as slow, pytest.raises(CheckpointFailed, match="timed out"):
         KeeperClient(slow.path, 30).pin(at(place))
 
 

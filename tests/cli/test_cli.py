@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstopd.core.model import JobKey, Life, Mode, Point, Rung
-from evalstopd.core.watch import Remark, Terms, Watch
+from evalstopd.core.watch import Reads, Remark, Terms, Watch
 from evalstopd.ports import Changes
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> Path:
         gpus=8, run_id="r1", evals=4, declines=2, last_step=40, last_score=0.6, best_step=20, best_score=0.8,
     )  # fmt: skip
     scores = (0.5, 0.8, 0.7, 0.6)
-    points = tuple((key, Point("r1", 10 * n, score, n)) for n, score in enumerate(scores, 1))
+    points = tuple((key, Point("r1", 10 * n, score, n, metric="score")) for n, score in enumerate(scores, 1))
     store = SqlStore(url)
     store.record(Changes(watches=(watch,), points=points, remarks=(Remark(key.text, "odd", HOSTILE, 102.0),)))
     store.close()
@@ -70,7 +70,9 @@ def test_help_is_there_at_once() -> None:
     [
         ('[rules]\nrang = "warn"', "unknown key rules.rang; did you mean rules.rung?"),
         ("[rulez]\nx = 1", "unknown key rulez; did you mean rules?"),
-        ('[rules]\nrung = "sometimes"', "rules.rung: "),
+        ('[rules]\nrung = "sometimes"', "one of off, observe, warn, enforce is needed"),
+        ("[rules]\nrung = 2", "one of off, observe, warn, enforce is needed"),
+        ('[rules]\nrule = "k-declines:k=nan"', "a whole number is needed"),
         ('[rules]\nrule = "k-declines:k=0"', "rules.rule: k-declines: k must be at least 1, not 0"),
         ('[rules]\nrule = "k-decline"', "rules.rule: unknown rule 'k-decline'"),
         ("[daemon]\ntick_s = 0", "daemon.tick_s: "),
@@ -107,9 +109,62 @@ def test_variables_win_over_the_file_and_secrets_are_not_shown(config: Path) -> 
     done = run("config", "--config", str(config), "--json", EVALSTOPD_RULES__RUNG="warn", EVALSTOPD_MLFLOW__TOKEN="s3")
     shown = json.loads(done.stdout)
 
-    assert shown["rules"]["rung"] == Rung.WARN
+    assert shown["rules"]["rung"] == "warn"
     assert "s3" not in done.stdout
     assert shown["store"]["url"].startswith("sqlite:///")
+
+
+def test_passwords_in_addresses_are_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text('[mlflow]\ntracking_uri = "http://me:s3@h:5000"\n[store]\nurl = "postgresql://u:s3@h/db"\n')
+    for form in ([], ["--json"]):
+        shown = run("config", "--config", str(path), *form).stdout
+
+        assert "s3" not in shown
+        assert "http://***@h:5000" in shown
+
+
+@pytest.mark.parametrize(
+    "variable", [{"EVALSTOPD_RULES__PARTITIONS": "gpu"}, {"EVALSTOPD_RULES": "notjson"}, {"EVALSTOPD_RULES__RUNG": "2"}]
+)
+def test_a_variable_of_the_wrong_form_is_one_line(variable: dict[str, str]) -> None:
+    done = run("config", **variable)
+
+    assert one_line(done)
+    assert done.returncode == 78
+
+
+def test_an_empty_config_variable_counts_as_none() -> None:
+    assert run("config", EVALSTOPD_CONFIG="").returncode == 0
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout.startswith("evalstopd 0.")
+
+
+@pytest.mark.parametrize("scores", [(1e307, -9e307, 5e307), (1e-320, 2e-320), (0.5, 0.5), (0.1,)])
+def test_extreme_scores_are_explained_all_the_same(config: Path, scores: tuple[float, ...]) -> None:
+    key = JobKey("c", "8", 1001, 100)
+    watch = Watch(key, Life(0, 100), 102.0, Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX), evals=len(scores))
+    points = tuple((key, Point("r", n, score, n, metric="score")) for n, score in enumerate(scores))
+    store = SqlStore(re.search(r'"(sqlite:.*)"', config.read_text())[1])  # type: ignore[index]
+    store.record(Changes(watches=(watch,), points=points))
+    store.close()
+    done = run("explain", "8", "--config", str(config))
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_old_refusal_does_not_stick_to_a_job_that_is_read_again(config: Path) -> None:
+    key = JobKey("c", "9", 1001, 100)
+    terms = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)
+    watch = Watch(key, Life(0, 100), 103.0, terms, reads=Reads(good_s=200.0))
+    store = SqlStore(re.search(r'"(sqlite:.*)"', config.read_text())[1])  # type: ignore[index]
+    store.record(Changes(watches=(watch,), remarks=(Remark(key.text, "disputed-run", "no action", 150.0),)))
+    store.close()
+    rows = {row["job"]: row["state"] for row in json.loads(run("status", "--json", "--config", str(config)).stdout)}
+
+    assert rows == {"9": "watched", "7": "refused"}
 
 
 def test_a_store_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Whose run it is: no tag alone proves it, and nobody can make another's job act or be acted on."""
 
-from evalstopd.core.binding import Bound, Claim, Refused, RunFacts, bind
+from evalstopd.core.binding import Binding, Bound, Claim, Refused, RunFacts, bind
 from evalstopd.core.model import Job, JobKey, Phase
 
 
@@ -45,12 +45,36 @@ def test_a_run_named_by_two_jobs_and_naming_neither_is_nobodys() -> None:
         assert all(isinstance(each, Refused) for each in decided.values())
 
 
+def held(claimed: Claim, two_way: bool = False) -> dict[str, Binding]:
+    return {"r": Binding(claimed.key, "r", "comment", two_way, 1.0)}
+
+
 def test_a_strangers_run_is_not_taken_over_and_the_same_owners_is() -> None:
-    assert bind([BOB], {"r": run({"slurm.job_id": "8"})}, {"r": ALICE.key}) == {
-        BOB.key: Refused("foreign-run", "the run named in the comment was bound to another owner's job before")
-    }
+    assert isinstance(bind([BOB], {"r": run()}, held(ALICE))[BOB.key], Refused)
     later = claim("9", 1001)
-    assert bind([later], {"r": run()}, {"r": ALICE.key}) == {later.key: Bound("r", two_way=False)}
+    assert bind([later], {"r": run()}, held(ALICE)) == {later.key: Bound("r", two_way=False, taken_over=True)}
+
+
+def test_a_stranger_who_may_not_have_the_run_is_no_rival_of_its_holder() -> None:
+    decided = bind([ALICE, BOB], {"r": run()}, held(ALICE))
+
+    assert decided[ALICE.key] == Bound("r", two_way=False)
+    assert isinstance(decided[BOB.key], Refused)
+
+
+def test_a_one_way_claim_made_first_yields_to_the_job_that_the_run_names() -> None:
+    tags = {"slurm.job_id": "7"}
+    decided = bind([ALICE, BOB], {"r": run(tags)}, held(BOB))
+
+    assert decided[ALICE.key] == Bound("r", two_way=True, taken_over=True)
+    assert isinstance(decided[BOB.key], Refused)
+
+
+def test_tags_rewritten_later_do_not_take_a_run_that_was_proven_both_ways() -> None:
+    decided = bind([ALICE, BOB], {"r": run({"slurm.job_id": "8"})}, held(ALICE, two_way=True))
+
+    assert decided[ALICE.key] == Bound("r", two_way=False)
+    assert isinstance(decided[BOB.key], Refused)
 
 
 def test_a_deleted_run_binds_nothing() -> None:

@@ -78,6 +78,7 @@ def test_the_owner_who_asked_for_a_signal_gets_it_and_the_grace() -> None:
         ({"killed": True}, State.ABANDONED),
         ({"rung": Rung.OBSERVE}, State.ABANDONED),
         ({"stale": True}, State.ABANDONED),
+        ({"same_terms": False}, State.ABANDONED),
         ({"phase": None, "same_life": False, "ending": Ending("COMPLETED", 1.0)}, State.ABANDONED),
     ],
 )
@@ -105,7 +106,15 @@ def test_without_a_fresh_reading_nothing_is_done(state: State) -> None:
 def test_the_warn_rung_stops_nothing(state: State) -> None:
     intent = replace(at(state), rung=Rung.WARN)
 
-    assert next_step(intent, GOOD, 1e9) == Wait("the warn rung stops nothing")
+    assert next_step(intent, replace(GOOD, rung=Rung.WARN), 1e9) == Wait("the warn rung stops nothing")
+
+
+@pytest.mark.parametrize("state", [State.PLANNED, State.WARNED])
+def test_a_warning_gives_way_once_the_job_may_be_stopped(state: State) -> None:
+    """Else the open warning would keep every later stop out."""
+    step = next_step(replace(at(state), rung=Rung.WARN), GOOD, 100.0)
+
+    assert step == GiveUp(State.ABANDONED, "the job's rung is now enforce: its next eval decides anew")
 
 
 @pytest.mark.parametrize("pin", [None, replace(PIN, state=PinState.LOST), replace(PIN, state=PinState.DROPPED)])
@@ -159,6 +168,7 @@ CHANGES = {
     "best_step": st.sampled_from([None, 1, 9]),
     "pin": st.sampled_from([None, PIN, replace(PIN, state=PinState.WANTED), replace(PIN, state=PinState.LOST)]),
     "killed": st.booleans(),
+    "same_terms": st.booleans(),
     "ending": st.sampled_from([None, CANCELLED_END, Ending("UNKNOWN", None)]),
 }
 situations = st.fixed_dictionaries({}, optional=CHANGES).map(lambda changes: replace(GOOD, **changes))
@@ -189,5 +199,6 @@ def test_a_cancel_is_only_ever_the_answer_to_a_whole_picture(
         assert not (see.killed)
         assert not (see.stale)
         assert see.rung is Rung.ENFORCE
+        assert see.same_terms
         assert now_s >= intent.not_before_s
         assert state in (State.PROMOTED, State.SIGNALLED)

@@ -46,6 +46,15 @@ def test_settings_never_get_stricter_for_a_job_already_seen_but_may_loosen() -> 
     assert standing(site_terms(SITE), parse_comment(""), never).terms.rule == "never"
 
 
+def test_trust_given_later_and_a_metric_named_later_do_not_reach_a_job_already_seen() -> None:
+    assert rung(SITE, first=OPEN) is Rung.WARN
+    assert rung(replace(OPEN, open_server_accepted="now"), first=OPEN) is Rung.WARN
+    assert rung(OPEN, first=SITE) is Rung.WARN
+    nameless = replace(SITE, metric="")
+    assert standing(site_terms(nameless), parse_comment(""), SITE).terms.metric == ""
+    assert standing(site_terms(SITE), parse_comment(""), replace(SITE, notice_s=1.0)).terms.notice_s == SITE.notice_s
+
+
 def test_an_ambiguous_comment_takes_the_job_off_every_rung() -> None:
     assert rung(SITE, "evalstop=enforce evalstop=enforce") is Rung.OFF
 

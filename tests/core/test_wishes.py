@@ -52,6 +52,16 @@ def test_keep_holds_even_beside_a_fault() -> None:
     assert parse_comment("evalstop=keep evalstop=enforce evalstop_k=x").keep
 
 
+@pytest.mark.parametrize("comment", ["EVALSTOP=keep", "evalstop:keep", "evalstop = keep", "x;Evalstop=Keep,y"])
+def test_a_veto_is_understood_however_it_is_spelled(comment: str) -> None:
+    assert parse_comment(comment).keep
+
+
+@pytest.mark.parametrize("comment", ["keep", "evalstop=keeper", "housekeeping=keep", "notevalstop=keep"])
+def test_other_words_are_no_veto(comment: str) -> None:
+    assert not parse_comment(comment).keep
+
+
 def test_keep_is_no_rung() -> None:
     assert parse_comment("evalstop=keep") == Wishes(keep=True)
 

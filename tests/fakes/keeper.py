@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from evalstopd.errors import CheckpointMissing, Rejected, Unavailable
+from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.ports import PinPlace, PinReport
 
 
@@ -14,12 +14,16 @@ class FakeKeeper:
     pins: set[tuple[str, int]] = field(default_factory=set)
     fresh: list[tuple[str, int]] = field(default_factory=list)
     best: dict[str, int] = field(default_factory=dict)
+    failing: set[tuple[str, int]] = field(default_factory=set)
+    saved_s: dict[tuple[str, str], float] = field(default_factory=dict)
     damaged: set[tuple[str, int]] = field(default_factory=set)
     down: bool = False
 
-    def save(self, folder: str, step: int, keep_last: int = 2) -> None:
+    def save(self, folder: str, step: int, keep_last: int = 2, at_s: float | None = None) -> None:
         """Write a checkpoint and rotate the oldest away, as a trainer does."""
         self.checkpoints.add((folder, f"checkpoint-{step}"))
+        if at_s is not None:
+            self.saved_s[(folder, f"checkpoint-{step}")] = at_s
         steps = sorted((int(name.split("-")[1]), name) for place, name in self.checkpoints if place == folder)
         for _, name in steps[:-keep_last]:
             self.checkpoints.discard((folder, name))
@@ -28,8 +32,12 @@ class FakeKeeper:
         """Keep a checkpoint that is there."""
         self._up()
         if (place.pin, place.step) not in self.pins:
+            if (place.pin, place.step) in self.failing:
+                raise CheckpointFailed("timed out after 60 s")
             if (place.output_dir, place.checkpoint) not in self.checkpoints:
                 raise CheckpointMissing("no such checkpoint folder")
+            if self.saved_s.get((place.output_dir, place.checkpoint), place.since_s) < place.since_s:
+                raise CheckpointIncomplete("another checkpoint")
             self.pins.add((place.pin, place.step))
             self.fresh.append((place.pin, place.step))
         return self._report(place)

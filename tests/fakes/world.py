@@ -87,8 +87,8 @@ class World:
         job = self.cluster.jobs[job_id]
         if job.phase != "running":
             return
-        self.tracker.log(run_id, step, score)
-        self.keeper.save(f"{job.work_dir}/out-{run_id}", step)
+        self.tracker.log(run_id, step, score, timestamp_ms=int(self.clock.time_s * 1000))
+        self.keeper.save(f"{job.work_dir}/out-{run_id}", step, at_s=self.clock.time_s)
 
     def play(self, job_id: str, run_id: str, scores: tuple[float, ...], ports: Ports | None = None) -> None:
         """Play a curve, one eval and one tick after the other."""

@@ -1,6 +1,8 @@
 """Half-written checkpoints: `incomplete`, nothing pinned, nothing left behind; once whole, pinned."""
 
 import os
+import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,3 +141,26 @@ def test_other_trainers_formats_are_whole_too(place: World, ask: Keeper) -> None
     give(folder, place.alice)
 
     assert ask(place.ask("pin"))["files"] == 46
+
+
+def test_what_would_unfold_to_any_size_is_not_unfolded(place: World, ask: Keeper) -> None:
+    """Many names of one small file that holds 1 GiB of zeros, compressed: answered at once, its directory read."""
+    folder = place.save()
+    with zipfile.ZipFile(folder / "z0.pt", "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a", "w") as member:
+        for _ in range(64):
+            member.write(bytes(2**24))
+    for number in range(1, 100):
+        os.link(folder / "z0.pt", folder / f"z{number}.pt")
+    give(folder, place.alice)
+    start = time.monotonic()
+
+    assert ask(place.ask("pin"))["ok"]
+    assert time.monotonic() - start < 20
+
+
+def test_a_checkpoint_complete_before_the_step_was_evaluated_is_another_one(place: World, ask: Keeper) -> None:
+    folder = place.save()
+    os.utime(folder / "trainer_state.json", (1000, 1000))
+
+    assert ask(place.ask("pin", since_s=1001))["kind"] == "incomplete"
+    assert ask(place.ask("pin", since_s=1000))["ok"]

@@ -1,5 +1,6 @@
 """The one list of detectors, by the name that settings, store and command line use."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
@@ -64,6 +65,6 @@ def _directed(made: Callable[..., Detector]) -> bool:
 
 
 def _whole(value: float) -> int:
-    if value != int(value):
+    if not math.isfinite(value) or value != int(value):
         raise ValueError(f"a whole number is needed, not {value:g}")
     return int(value)

@@ -46,6 +46,9 @@ def main() -> int:
     except RigError as error:
         sys.stderr.write(f"demo: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("demo: interrupted; what it started has ended\n")
+        return 130
 
 
 def play(directory: Path, *, as_json: bool) -> int:
@@ -61,7 +64,8 @@ def play(directory: Path, *, as_json: bool) -> int:
         parts.trainer(directory, who, mlflow.uri, environment) as trainer,
     ):
         book = Daemon.prepare(directory, mlflow.uri, keeper)
-        begins_s = float(int(started_s))
+        # Virtual time runs behind the real one: files and evals are never older than the jobs they belong to.
+        begins_s = float(int(started_s - MOST_PASSES * STEP_S))
         stage = Stage(cluster_of(who, str(directory / "work"), begins_s), trainer)
         screen = show.Screen(book.store, stage.parts(who), started_s, set())
         introduce(screen)

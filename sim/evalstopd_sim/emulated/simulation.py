@@ -32,6 +32,7 @@ class Record:
     restarts: int = 0
     comment: str | None = None
     state: str = "PENDING"
+    ended_s: float = inf
     shown: Job | None = None
 
     @property
@@ -128,8 +129,8 @@ class Simulation(Drive):
             return
         super()._reached(event)
         record = self._record(event.job)
-        record.state, record.shown = _STATES[event.job.end], None
-        self.ended[(record.job_id, record.life)] = Ending(record.state, self.now_s())
+        record.state, record.ended_s, record.shown = _STATES[event.job.end], self.now_s(), None
+        self.ended[(record.job_id, record.life)] = Ending(record.state, record.ended_s)
         del self.live[record.job_id]
 
     def _record(self, job: SimJob) -> Record:
