@@ -68,11 +68,16 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds; elastic policies run on a fifth of them.")] = 20,
     jobs: Annotated[int, typer.Option(help="Processes (0: one for each core).")] = 0,
+    executor: Annotated[str, typer.Option(help="processes, or slurm: the seeds as a job array.")] = "processes",
+    slurm: Annotated[
+        list[str] | None, typer.Option(help="An option of sbatch for the array, partition=NAME and the like.")
+    ] = None,
 ) -> None:
     """Run the paper's experiments and set published, ours and the difference side by side."""
-    from evalstopd_sim.progress import with_progress  # noqa: PLC0415
+    from evalstopd_sim.progress import Where, with_progress  # noqa: PLC0415
 
-    typer.echo(_in_words(lambda: with_progress(tuple(experiment or ["all"]), seeds, jobs, out)))
+    where = Where(executor, tuple(slurm or ()))
+    typer.echo(_in_words(lambda: with_progress(tuple(experiment or ["all"]), seeds, jobs, out, where)))
 
 
 def _in_words(go: Callable[[], str]) -> str:
