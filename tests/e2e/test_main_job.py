@@ -152,8 +152,8 @@ def test_slurmctld_down_and_up_again(make_site: MakeSite) -> None:
 
 def test_mlflow_down_and_up_again(make_site: MakeSite, mlflow_server: MlflowServer) -> None:
     """Issue, case 3: a dead server stops no job; what was logged before is read when it is back."""
-    site = make_site(enforce={"notice_s": 3.0})
-    job = site.train(ALICE, FALL, pace_s=0.3)
+    site = make_site(enforce={"notice_s": 7.0})
+    job = site.train(ALICE, FALL)
     site.wait(lambda: site.intents(job) and site.evals(job) == 8, "the decision, and the last eval")
     mlflow_server.kill()
     before = site.service.log.stat().st_size
