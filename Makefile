@@ -6,14 +6,17 @@ PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 .PHONY: help demo demo-slurm test lint fast real env bench clean
 
 help:
-	@echo "make demo   the main job on real parts: Slurm, MLflow, training (Debian, root; a few minutes)"
-	@echo "make test   everything: linters, types, fast tests, tests on a real Slurm cluster and MLflow server"
+	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
+	@echo "make demo-slurm  the main job on real parts: Slurm, MLflow, training (Debian, root; a few minutes)"
+	@echo "make test       everything: linters, types, fast tests, tests on a real Slurm cluster and MLflow server"
 
-demo: demo-slurm
+demo:
+	@tools/environment.sh $(BASE) demo
+	@cd examples && $(PY) -m demo.embedded --directory $(BASE)/demo-embedded $(DEMO)
 
 demo-slurm:
-	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] || { echo "make demo needs Debian 12 or 13 and root: it starts a real Slurm cluster that runs jobs of several users" >&2; exit 2; }
-	@tools/environment.sh $(BASE) demo
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] || { echo "make demo-slurm needs Debian 12 or 13 and root: it starts a real Slurm cluster that runs jobs of several users" >&2; exit 2; }
+	@tools/environment.sh $(BASE) demo,training
 	@cd examples && $(PY) -m demo --directory $(BASE)/demo $(DEMO)
 
 env:

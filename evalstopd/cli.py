@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd.report.replay.commands import replay, tune
 
@@ -177,6 +178,8 @@ def scorecard(
 
 app.command()(replay)
 app.command()(tune)
+app.command()(simulate)
+app.command()(reproduce)
 
 
 @app.command()

@@ -1,17 +1,15 @@
 """Run the demo: bring up real parts below one directory, play the scene, print the table, end what was started."""
 
 import argparse
-import json
-import shutil
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstopd.core.intent import State
 from evalstopd.keeper import keeper as keeper_module
 
 from . import scene, show
+from .folder import fresh
 from .rig import users
 from .rig.cluster import Cluster
 from .rig.errors import RigError
@@ -65,8 +63,14 @@ def play(directory: Path, *, as_json: bool, replay: bool) -> int:
             watch(screen, cluster, store)
             service.stop_daemon()
             found = show.rows(store, parts, starts(cluster, parts))
-    report(found, directory, service, as_json=as_json, seconds=time.time() - started_s)
-    return 0 if as_promised(found) else 1
+    places = {
+        "store": service.database,
+        "checkpoints": directory / "slurm" / "work",
+        "logs": service.log,
+        "settings": service.config,
+    }
+    show.report(found, places, as_json=as_json, seconds=time.time() - started_s)
+    return 0 if show.as_promised(found) else 1
 
 
 def settings(tracking_uri: str) -> dict[str, dict[str, object]]:
@@ -77,19 +81,6 @@ def settings(tracking_uri: str) -> dict[str, dict[str, object]]:
         "mlflow": {"tracking_uri": tracking_uri, "server": "open"},
         "daemon": {"tick_s": 0.5},
     }
-
-
-def fresh(directory: Path) -> Path:
-    """Empty the directory of an earlier demo and copy the examples where the jobs' users can read them."""
-    if directory.exists():
-        shutil.rmtree(directory)
-    directory.mkdir(parents=True)
-    directory.chmod(0o755)
-    examples = directory / "examples"
-    shutil.copytree(Path(__file__).parent.parent, examples, ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (examples, *examples.rglob("*")):
-        path.chmod(0o755)
-    return examples
 
 
 def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> None:
@@ -112,7 +103,7 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
 def watch(screen: show.Screen, cluster: Cluster, store: Book) -> None:
     """Show the run until every training job is over and the book says whose GPUs went where; then end the rest."""
     end_s, shown_s = time.time() + LIMIT_S, 0.0
-    while time.time() < end_s and not finished(screen, store):
+    while time.time() < end_s and not show.finished(screen, store):
         now_s = time.time()
         screen.news(now_s)
         if now_s - shown_s > 10:
@@ -123,48 +114,10 @@ def watch(screen: show.Screen, cluster: Cluster, store: Book) -> None:
     scene.over(cluster).touch()
 
 
-def finished(screen: show.Screen, store: Book) -> bool:
-    """Tell whether every training job has ended and every stop has found its heirs."""
-    watches = {watch.key.job_id: watch for watch in store.recent(100) if watch.ending is not None}
-    if not all(part.job in watches for part in screen.parts if part.trains):
-        return False
-    intents = store.intents_of([watch.key for watch in watches.values()])
-    return all(intent.handed_to or intent.state is not State.CONFIRMED for intent in intents)
-
-
 def starts(cluster: Cluster, parts: list[scene.Part]) -> dict[str, float]:
     """Return when each job that waited started."""
     times = {part.job: scene.started(cluster, part) for part in parts if not part.trains}
     return {job: at for job, at in times.items() if at is not None}
-
-
-def as_promised(found: list[show.Row]) -> bool:
-    """Tell whether exactly the over-optimising jobs were stopped, each with its best checkpoint kept."""
-    return all(
-        bool(row.stopped_at and row.checkpoint_kept and row.gpus_handed_to) == row.kind.startswith("over")
-        for row in found
-    )
-
-
-def report(found: list[show.Row], directory: Path, service: Service, *, as_json: bool, seconds: float) -> None:
-    """Print the table and where everything lies."""
-    places = {
-        "store": str(service.database),
-        "checkpoints": str(directory / "slurm" / "work"),
-        "logs": str(service.log),
-        "settings": str(service.config),
-    }
-    if as_json:
-        data = {"seconds": round(seconds, 1), "as_promised": as_promised(found), "jobs": show.as_data(found)}
-        sys.stdout.write(json.dumps({**data, "places": places}, indent=2) + "\n")
-        return
-    sys.stdout.write(f"\n{show.table(found)}\n\n")
-    for what, place in places.items():
-        sys.stdout.write(f"{what:12} {place}\n")
-    program = Path(sys.executable).parent / "evalstopd"
-    sys.stdout.write(f"\nlook closer: {program} explain {found[0].job} --config {service.config}\n")
-    sys.stdout.write("idle: from the request to cancel to the next job's first line, the end of the old job included\n")
-    sys.stdout.write(f"{seconds:.0f} s in all; every process of the demo has ended\n")
 
 
 if __name__ == "__main__":

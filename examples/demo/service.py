@@ -133,7 +133,7 @@ class Service:
         for each in (own, self._settings, {"daemon": {"kill_switch": str(self.kill_switch)}}, changes):
             for name, values in each.items():
                 sections.setdefault(name, {}).update(values)
-        text = "\n".join(_section(name, values) for name, values in sections.items())
+        text = "\n".join(section(name, values) for name, values in sections.items())
         self.config.write_text(text, encoding="utf-8")
 
     def start_keeper(self) -> None:
@@ -233,5 +233,5 @@ def _wait(holds: Any, what: str, log: Path) -> None:
         time.sleep(0.05)
 
 
-def _section(name: str, values: Mapping[str, object]) -> str:
+def section(name: str, values: Mapping[str, object]) -> str:
     return f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

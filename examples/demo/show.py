@@ -1,8 +1,10 @@
 """What the demo shows while it runs, and the table at its end."""
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from evalstopd.core.curve import curve
 from evalstopd.core.intent import Intent, IntentEvent, State
@@ -132,3 +134,38 @@ def _or_dash(value: object) -> str:
 
 def _short(event: IntentEvent) -> str:
     return event.text.partition(", manifest")[0]
+
+
+def finished(screen: Screen, store: Book) -> bool:
+    """Tell whether every training job has ended and every stop has found its heirs."""
+    watches = {watch.key.job_id: watch for watch in store.recent(100) if watch.ending is not None}
+    if not all(part.job in watches for part in screen.parts if part.trains):
+        return False
+    intents = store.intents_of([watch.key for watch in watches.values()])
+    return all(intent.handed_to or intent.state is not State.CONFIRMED for intent in intents)
+
+
+def as_promised(found: Sequence[Row]) -> bool:
+    """Tell whether exactly the over-optimising jobs were stopped, each with its best checkpoint kept."""
+    return all(
+        bool(row.stopped_at and row.checkpoint_kept and row.gpus_handed_to) == row.kind.startswith("over")
+        for row in found
+    )
+
+
+def report(found: Sequence[Row], places: Mapping[str, Path], *, as_json: bool, seconds: float) -> None:
+    """Print the table and where everything lies; `places` has the settings too."""
+    if as_json:
+        data = {"seconds": round(seconds, 1), "as_promised": as_promised(found), "jobs": as_data(found)}
+        where = {what: str(place) for what, place in places.items()}
+        sys.stdout.write(json.dumps({**data, "places": where}, indent=2) + "\n")
+        return
+    sys.stdout.write(f"\n{table(found)}\n\n")
+    for what, place in places.items():
+        sys.stdout.write(f"{what:12} {place}\n")
+    program = Path(sys.executable).parent / "evalstopd"
+    sys.stdout.write(f"\nlook closer: {program} explain {found[0].job} --config {places['settings']}\n")
+    if any(row.idle_s is not None for row in found):
+        told = "from the request to cancel to the next job's first line, the end of the old job included"
+        sys.stdout.write(f"idle: {told}\n")
+    sys.stdout.write(f"{seconds:.0f} s in all; every process of the demo has ended\n")

@@ -17,6 +17,7 @@ from evalstopd_sim.prior import PutLast
 from evalstopd_sim.rule import NO_RULE, Act, Rule, Wrapper
 from evalstopd_sim.score import Scores, kept_mean_s, scores
 from evalstopd_sim.tally import Tally
+from evalstopd_sim.through import Detections, detections, through_daemon
 from evalstopd_sim.traces.row import Trace
 from evalstopd_sim.truth import TrueJob
 from evalstopd_sim.workload import Workload
@@ -29,10 +30,15 @@ _KEPT_JOBS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A base policy and the rule round it, both as text: `none`, a detector, `put-last+DETECTOR` or an oracle."""
+    """A base policy and the rule round it, both as text: `none`, a detector, `put-last+DETECTOR` or an oracle.
+
+    With `poll_s` the rule is applied by the daemon's whole loop, polling the emulated cluster so many seconds
+    apart; without it, at each eval.
+    """
 
     base: str
     rule: str = NONE
+    poll_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +54,25 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One arm on one seed. `base_kept_s`: the base's mean JCT over the jobs that this arm did not stop."""
+    """One arm on one seed.
+
+    `base_kept_s`: the base's mean JCT over the jobs that this arm did not stop. `detections`: of arms run
+    through the daemon.
+    """
 
     scores: Scores
     base_kept_s: float | None
+    detections: Detections | None = None
 
 
 def run_seed(setting: Setting, seed: int, arms: tuple[Arm, ...]) -> tuple[Sample, ...]:
     """Run all arms on one seed. An arm's base is the arm of the same policy without a rule, where there is one."""
     if setting.jobs <= _KEPT_JOBS:
         kept = tuple(jobs_of(setting, seed))
-        tallies = {arm: run_arm(arm, kept, setting.cluster) for arm in dict.fromkeys(arms)}
+        runs = {arm: _run(arm, kept, setting.cluster) for arm in dict.fromkeys(arms)}
     else:
-        tallies = {arm: run_arm(arm, jobs_of(setting, seed), setting.cluster) for arm in dict.fromkeys(arms)}
-    return tuple(_sample(arm, tallies) for arm in arms)
+        runs = {arm: _run(arm, jobs_of(setting, seed), setting.cluster) for arm in dict.fromkeys(arms)}
+    return tuple(_sample(arm, runs) for arm in arms)
 
 
 def jobs_of(setting: Setting, seed: int) -> Iterator[TrueJob]:
@@ -74,15 +85,30 @@ def jobs_of(setting: Setting, seed: int) -> Iterator[TrueJob]:
 
 def run_arm(arm: Arm, jobs: Iterable[TrueJob], cluster: ClusterOptions) -> Tally:
     """Run one arm. Raises Misconfigured for an unknown policy or rule, in the words of its registry."""
+    return _run(arm, jobs, cluster).tally
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    tally: Tally
+    detections: Detections | None = None
+
+
+def _run(arm: Arm, jobs: Iterable[TrueJob], cluster: ClusterOptions) -> _Run:
     try:
         rule = make_rule(arm.rule)
         if parse_spec(arm.base).name in ELASTIC:
-            return drive_elastic(jobs, elastic(arm.base), rule, cluster)
+            if arm.poll_s is not None:
+                raise Misconfigured(f"--through-daemon: policy {arm.base} is elastic, and no live cluster runs it")
+            return _Run(drive_elastic(jobs, elastic(arm.base), rule, cluster))
         base = policy(arm.base)
     except ValueError as error:
         raise Misconfigured(_told(str(error))) from None
+    if arm.poll_s is not None:
+        world, store = through_daemon(jobs, base, rule, cluster, arm.poll_s)
+        return _Run(world.tally, detections(world, store, rule))
     wrapped = PutLast(base, after=1) if rule.act is Act.PUT_LAST else base
-    return drive(jobs, Scheduler(wrapped, rule), cluster)
+    return _Run(drive(jobs, Scheduler(wrapped, rule), cluster))
 
 
 def make_rule(text: str) -> Rule:
@@ -104,9 +130,10 @@ def _stop_at(spec: Spec) -> StopAtOracle:
     return StopAtOracle(dict(spec.params).get("share", 0.65))
 
 
-def _sample(arm: Arm, tallies: dict[Arm, Tally]) -> Sample:
-    base = tallies.get(Arm(arm.base))
-    return Sample(scores(tallies[arm]), None if base is None else kept_mean_s(base, tallies[arm]))
+def _sample(arm: Arm, runs: dict[Arm, _Run]) -> Sample:
+    base, own = runs.get(Arm(arm.base)), runs[arm]
+    kept_s = None if base is None else kept_mean_s(base.tally, own.tally)
+    return Sample(scores(own.tally), kept_s, own.detections)
 
 
 def _told(words: str) -> str:

@@ -34,6 +34,12 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter is one option
     gpus_per_node: Annotated[int | None, typer.Option(help="Place jobs on nodes of so many GPUs.")] = None,
     until_h: Annotated[float | None, typer.Option(help="End there; the rest is unfinished.")] = None,
     drop_larger: Annotated[bool, typer.Option(help="Leave out a trace's jobs larger than the cluster.")] = False,
+    through_daemon: Annotated[
+        bool, typer.Option("--through-daemon", help="Also run the daemon's whole loop against the emulated cluster.")
+    ] = False,
+    poll_s: Annotated[
+        list[float] | None, typer.Option(help="How often it polls (60); give it again to compare.")
+    ] = None,
     processes: Annotated[int, typer.Option(help="Run the seeds on so many processes.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -44,7 +50,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter is one option
     asked = Request(
         gpus, preset, base, detector, k, jobs, seeds, first_seed, noise, hacking, load, evals, trace, curves,
         estimates, user_cancels, head_of_line, preemption_overhead_s, requeue_delay_s, gpus_per_node, until_h,
-        drop_larger,
+        drop_larger, tuple(poll_s or (60.0,)) if through_daemon else (),
     )  # fmt: skip
 
     def go() -> str:
@@ -62,11 +68,16 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds; elastic policies run on a fifth of them.")] = 20,
     jobs: Annotated[int, typer.Option(help="Processes (0: one for each core).")] = 0,
+    executor: Annotated[str, typer.Option(help="processes, or slurm: the seeds as a job array.")] = "processes",
+    slurm: Annotated[
+        list[str] | None, typer.Option(help="An option of sbatch for the array, partition=NAME and the like.")
+    ] = None,
 ) -> None:
     """Run the paper's experiments and set published, ours and the difference side by side."""
-    from evalstopd_sim.progress import with_progress  # noqa: PLC0415
+    from evalstopd_sim.progress import Where, with_progress  # noqa: PLC0415
 
-    typer.echo(_in_words(lambda: with_progress(tuple(experiment or ["all"]), seeds, jobs, out)))
+    where = Where(executor, tuple(slurm or ()))
+    typer.echo(_in_words(lambda: with_progress(tuple(experiment or ["all"]), seeds, jobs, out, where)))
 
 
 def _in_words(go: Callable[[], str]) -> str:

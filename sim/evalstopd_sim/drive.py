@@ -34,10 +34,12 @@ def drive(jobs: Iterable[TrueJob], scheduler: Scheduler, options: ClusterOptions
 
     Raises Misconfigured for a job that the cluster cannot hold or that is out of order.
     """
-    return _Drive(iter(jobs), scheduler, options).go()
+    return Drive(iter(jobs), scheduler, options).go()
 
 
-class _Drive:
+class Drive:
+    """One run. Whoever stands above it may take it through the events in steps."""
+
     def __init__(self, jobs: Iterator[TrueJob], scheduler: Scheduler, options: ClusterOptions) -> None:
         self._jobs = jobs
         self._policy = scheduler.policy
@@ -55,6 +57,7 @@ class _Drive:
         self._watches_starts = scheduler.policy.sees_running
 
     def go(self) -> Tally:
+        """Take every event and return what the run came to."""
         self._submit_next()
         run(self._timeline, self._handlers(), self._settle, self._options.until_s)
         return self._tally

@@ -5,14 +5,16 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from evalstopd.errors import Misconfigured
 from evalstopd_sim.arms import Arm, Sample, Setting
+from evalstopd_sim.array import array
 from evalstopd_sim.experiments import Experiment, Point, experiments
 from evalstopd_sim.plots import draw
-from evalstopd_sim.pool import Task, workers
+from evalstopd_sim.pool import Mapper, Task, workers
 from evalstopd_sim.report import html_report, markdown_report
 from evalstopd_sim.rows import SCORES, Row, as_json, rows
 
@@ -21,12 +23,22 @@ Found = Mapping[str, Mapping[str, list[Row]]]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which experiments, on how many seeds and processes, and where they go."""
+    """Which experiments, on how many seeds and processes, and where they go.
+
+    `slurm`: run the seeds as a job array with these options of sbatch; None: on this machine.
+    """
 
     names: tuple[str, ...]
     seeds: int
     processes: int
     out: Path
+    slurm: tuple[tuple[str, str], ...] | None = None
+
+    def workers(self, tasks: int) -> AbstractContextManager[Mapper]:
+        """Return what runs so many tasks."""
+        if self.slurm is None:
+            return workers(min(self.processes, tasks))
+        return array(self.out / "slurm", dict(self.slurm))
 
 
 def reproduce(wanted: Wanted, tick: Callable[[int, int], None]) -> list[Path]:
@@ -53,7 +65,7 @@ def run(chosen: Sequence[Experiment], wanted: Wanted, tick: Callable[[int, int],
     """Run the experiments; a world that several of them need is run once."""
     tasks = _tasks(chosen, wanted.seeds)
     samples: dict[tuple[Setting, int, Arm], Sample] = {}
-    with workers(min(wanted.processes, len(tasks))) as go:
+    with wanted.workers(len(tasks)) as go:
         for place, (task, result) in enumerate(zip(tasks, go(tasks), strict=True), start=1):
             samples |= {(task.setting, task.seed, arm): each for arm, each in zip(task.arms, result, strict=True)}
             tick(place, len(tasks))

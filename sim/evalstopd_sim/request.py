@@ -42,6 +42,7 @@ class Request:
     gpus_per_node: int | None = None
     until_h: float | None = None
     drop_larger: bool = False
+    poll_s: tuple[float, ...] = ()
 
 
 DEFAULT_JOBS = 500
@@ -60,9 +61,18 @@ def setting(asked: Request) -> Setting:
 
 
 def arms(asked: Request) -> tuple[Arm, ...]:
-    """Return the base alone and, unless no rule was asked for, the base with the rule."""
+    """Return the base alone and, unless no rule was asked for, the base with the rule: at each eval, and polled."""
     rule = rule_text(asked.detector, asked.k, asked.preset)
-    return (Arm(asked.base),) if rule == NONE else (Arm(asked.base), Arm(asked.base, rule))
+    if rule == NONE:
+        return (Arm(asked.base),)
+    polls = dict.fromkeys(_poll(value) for value in asked.poll_s)
+    return (Arm(asked.base), Arm(asked.base, rule), *(Arm(asked.base, rule, poll_s) for poll_s in polls))
+
+
+def _poll(value: float) -> float:
+    if not 0.2 <= value <= 86400:
+        raise Misconfigured(f"--poll-s must be between 0.2 s and a day, not {value}")
+    return value
 
 
 def rule_text(name: str, k: int | None, preset: str = "paper") -> str:

@@ -1,12 +1,13 @@
 """From samples over seeds to rows: a mean for every score, and paired differences to the base policy alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 
 from evalstopd.errors import Misconfigured
 from evalstopd_sim.arms import Arm, Sample, make_rule
 from evalstopd_sim.score import Scores, mean
 from evalstopd_sim.stats import Estimate, estimate
+from evalstopd_sim.through import Detections, daemon_rule
 
 SCORES = tuple(field.name for field in fields(Scores))
 
@@ -25,6 +26,7 @@ class Row:
     """One arm over all seeds: means of the scores where they are defined, and changes against its base in per cent.
 
     `changes["jct_kept_mean_s"]` compares the jobs that this arm did not stop with the same jobs under the base.
+    `detections` are sums over the seeds, of an arm run through the daemon.
     """
 
     arm: Arm
@@ -33,6 +35,7 @@ class Row:
     means: Mapping[str, float | None]
     spreads: Mapping[str, Estimate]
     changes: Mapping[str, Estimate]
+    detections: Detections | None = None
 
 
 def rows(arms: Sequence[Arm], by_seed: Sequence[Sequence[Sample]]) -> list[Row]:
@@ -50,15 +53,26 @@ def _row(arm: Arm, samples: Sequence[Sample], base: Sequence[Sample] | None) -> 
         means={name: mean(values) for name, values in known.items()},
         spreads={name: estimate(values) for name, values in known.items() if values},
         changes={} if base is None or arm == Arm(arm.base) else _changes(samples, base),
+        detections=_all_detections([each.detections for each in samples if each.detections is not None]),
     )
+
+
+def _all_detections(each: Sequence[Detections]) -> Detections | None:
+    if not each:
+        return None
+    return Detections(**{field.name: sum(getattr(one, field.name) for one in each) for field in fields(Detections)})
 
 
 def label(arm: Arm) -> str:
     """Return the rule's name for tables. Raises Misconfigured for an unknown rule."""
     try:
-        return make_rule(arm.rule).label
+        rule = make_rule(arm.rule)
     except ValueError as error:
         raise Misconfigured(str(error)) from None
+    if arm.poll_s is None:
+        return rule.label
+    daemon_rule(rule)
+    return f"{rule.label}, polled {arm.poll_s:g} s"
 
 
 def _changes(samples: Sequence[Sample], base: Sequence[Sample]) -> dict[str, Estimate]:
@@ -80,7 +94,18 @@ def as_json(row: Row) -> dict[str, object]:
     """Return a row as plain data, in the shape that `simulate --json` documents."""
     changes = {name: _estimate_json(each) for name, each in row.changes.items()}
     means = {name: _whole(value) if name in _COUNTS else value for name, value in row.means.items()}
-    return {"base": row.arm.base, "detector": row.label, "seeds": row.seeds, **means, "change_percent": changes}
+    shown: dict[str, object] = {
+        "base": row.arm.base,
+        "detector": row.label,
+        "seeds": row.seeds,
+        **means,
+        "change_percent": changes,
+    }
+    return shown if row.detections is None else {**shown, "through_daemon": _daemon_json(row)}
+
+
+def _daemon_json(row: Row) -> dict[str, object]:
+    return {"poll_s": row.arm.poll_s, **({} if row.detections is None else asdict(row.detections))}
 
 
 _COUNTS = ("jobs", "unfinished")

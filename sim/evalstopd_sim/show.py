@@ -39,13 +39,41 @@ _LINES: tuple[tuple[str, str, float, int], ...] = (
 
 
 def side_by_side(rows: Sequence[Row]) -> list[str]:
-    """Return a table: one line for a score, one column for an arm, the change to the base after the last."""
+    """Return a table: one line for a score, one column for an arm, the change to the base after the last.
+
+    Arms run through the daemon have a table of their own.
+    """
+    rows = [row for row in rows if row.detections is None]
     heads = ["", *(f"{row.arm.base}" if row.label == "none" else f"+ {row.label}" for row in rows), "change"]
     body = [
         [name, *(_figure(row, score, scale, digits) for row in rows), _change(rows[-1], score)]
         for name, score, scale, digits in _LINES
     ]
     return aligned([heads, *body])
+
+
+def daemon_lines(rows: Sequence[Row]) -> list[str]:
+    """Return what polling lost of the stops made at each eval, one line for each poll period; none without a daemon."""
+    found = [(row.arm.poll_s or 0.0, row, row.detections) for row in rows if row.detections is not None]
+    if not found:
+        return []
+    heads = ["daemon polls each", "stopped by both", "ended before seen", "seen, let go", "verdict elsewhere"]
+    body = [
+        [
+            f"{poll_s:g} s",
+            *(str(count) for count in (each.both, each.ended, each.let_go, each.elsewhere)),
+            f"{each.delay_s / each.both / 60:.1f} min" if each.both else "-",
+            _change_or_dash(row, "jct_mean_s"),
+            _change_or_dash(row, "w3_gpu_h"),
+        ]
+        for poll_s, row, each in found
+    ]
+    return ["", *aligned([[*heads, "eval to stop", "mean JCT", "W3"], *body])]
+
+
+def _change_or_dash(row: Row, score: str) -> str:
+    change = row.changes.get(score)
+    return "-" if change is None else f"{change.mean:+.1f} %"
 
 
 def about(setting: Setting, seeds: range) -> list[str]:

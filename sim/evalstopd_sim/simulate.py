@@ -7,7 +7,7 @@ from evalstopd_sim.arms import Setting
 from evalstopd_sim.pool import Task, workers
 from evalstopd_sim.request import Request, arms, setting
 from evalstopd_sim.rows import Row, as_json, label, rows
-from evalstopd_sim.show import about, side_by_side
+from evalstopd_sim.show import about, daemon_lines, side_by_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ def simulate(asked: Request, processes: int = 1) -> Answer:
 
 def text(answer: Answer) -> str:
     """Return the table with what it rests on."""
-    return "\n".join([*about(answer.world, seeds_of(answer.asked)), "", *side_by_side(answer.rows)])
+    lines = [*about(answer.world, seeds_of(answer.asked)), "", *side_by_side(answer.rows), *daemon_lines(answer.rows)]
+    return "\n".join(lines)
 
 
 def as_json_text(answer: Answer) -> str:

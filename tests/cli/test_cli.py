@@ -270,3 +270,16 @@ def test_settings_part_by_part_replace_nothing_else(config: Path) -> None:
         json.loads(both.stdout)["rules"]["rule"]
         == json.loads(run("config", "--json", "--config", str(config)).stdout)["rules"]["rule"]
     )
+
+
+@pytest.mark.parametrize("command", ["simulate", "reproduce"])
+def test_the_simulators_commands_are_there_and_their_help_too(command: str) -> None:
+    done = run(command, "--help", COLUMNS="200")
+    assert done.returncode == 0
+    assert f"evalstopd {command} [OPTIONS]" in done.stdout
+
+
+def test_simulate_runs_without_settings_store_or_cluster() -> None:
+    done = run("simulate", "--seeds", "1", "--jobs", "20", "--json")
+    assert [row["detector"] for row in json.loads(done.stdout)["rows"]] == ["none", "k-declines(2)"]
+    assert one_line(run("simulate", "--gpus", "-8")) == "error: the cluster needs at least one GPU, not -8"

@@ -1,6 +1,7 @@
 """The commands as a user meets them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -171,6 +172,8 @@ def test_reproduce_writes_the_same_bytes_whatever_the_number_of_processes(tmp_pa
     [
         (["--experiment", "magic"], "unknown experiment 'magic'; known: main, composability"),
         (["--seeds", "1"], "--seeds must be at least 2"),
+        (["--executor", "cloud"], "--executor is processes or slurm, not 'cloud'"),
+        (["--executor", "slurm", "--slurm", "partition"], "--slurm is NAME=VALUE, not 'partition'"),
     ],
 )
 def test_reproduce_refuses_in_words_and_writes_nothing(tmp_path: Path, arguments: list[str], words: str) -> None:
@@ -179,6 +182,15 @@ def test_reproduce_refuses_in_words_and_writes_nothing(tmp_path: Path, arguments
     assert result.exit_code == 78
     assert words in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_an_array_without_submitit_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+
+    result = call("reproduce", "--experiment", "gao", "--executor", "slurm", "--out", str(tmp_path))
+
+    assert result.exit_code == 78
+    assert "pip install 'evalstopd[slurm]'" in result.stderr
 
 
 def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
@@ -221,8 +233,12 @@ def test_the_bundled_traces_are_named_in_the_help() -> None:
 
 def test_the_module_runs_by_itself_and_its_help_imports_nothing_heavy() -> None:
     code = "import sys; import evalstopd_sim.commands; print([m for m in sys.modules if m.startswith('evalstopd')])"
+    # A new process does not inherit the path by which pytest finds a package that is not installed.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
     assert "evalstopd.core" not in shown
     assert "evalstopd_sim.arms" not in shown

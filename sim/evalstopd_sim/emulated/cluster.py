@@ -1,0 +1,101 @@
+"""The Cluster port over a running simulation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evalstopd.core.model import Ending, Job, Phase
+from evalstopd.errors import Rejected
+from evalstopd.ports import EndingQuery, Queue
+from evalstopd_sim.emulated.simulation import Record, Simulation
+from evalstopd_sim.simjob import Trigger
+
+_PHASES = {"PENDING": Phase.PENDING, "RUNNING": Phase.RUNNING}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Whom a job belongs to."""
+
+    uid: int
+    name: str
+
+
+OWNER = User(1000, "owner")
+
+
+@dataclass(slots=True)
+class EmulatedCluster:
+    """A Slurm that answers at once and always.
+
+    `comment_of` gives the comment that a job is submitted with; `reason_of` the eval that a cancel rests on,
+    which the simulation's own books want to know.
+    """
+
+    world: Simulation
+    comment_of: Callable[[Record], str] = lambda record: ""
+    reason_of: Callable[[Record], Trigger | None] = lambda record: None
+    owner_of: Callable[[Record], User] = lambda record: OWNER
+    name: str = "emulated"
+    work_dir: str = "/emulated"
+    signals: list[tuple[str, str]] = field(default_factory=list)
+
+    def queue(self) -> Queue:
+        """List the jobs that are not over."""
+        return Queue(self.name, tuple([self._shown(record) for record in self.world.live.values()]))
+
+    def look(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """Show these jobs, ended ones too."""
+        records = self.world.records
+        return {job_id: self._shown(records[job_id]) for job_id in job_ids if job_id in records}
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """End these jobs where they run, at this very moment."""
+        for record in self._live(job_ids):
+            if record.state == "RUNNING":
+                self.world.stop(record, self.reason_of(record))
+
+    def signal(self, job_id: str, name: str) -> None:
+        """Note a signal; emulated jobs pay no heed to it."""
+        self.signals.append((job_id, name))
+
+    def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
+        """Tell how these lives ended."""
+        ended = self.world.ended
+        found = {query: ended.get((query.job_id, query.life)) for query in queries}
+        return {query: ending for query, ending in found.items() if ending is not None}
+
+    def set_comment(self, job_id: str, comment: str) -> None:
+        """Replace a job's comment. Raises Rejected for a job that is over or unknown."""
+        for record in self._live([job_id]):
+            record.comment, record.shown = comment, None
+            return
+        raise Rejected(f"no job {job_id!a} that is not over")
+
+    def _live(self, job_ids: Sequence[str]) -> list[Record]:
+        live = self.world.live
+        return [live[job_id] for job_id in job_ids if job_id in live]
+
+    def _shown(self, record: Record) -> Job:
+        if record.shown is None:
+            record.shown = self._picture(record)
+        return record.shown
+
+    def _picture(self, record: Record) -> Job:
+        job, owner = record.job, self.owner_of(record)
+        return Job(
+            cluster=self.name,
+            job_id=record.job_id,
+            raw_id=record.raw_id,
+            uid=owner.uid,
+            user=owner.name,
+            phase=_PHASES.get(record.state, Phase.ENDED),
+            state=record.state,
+            submitted_s=record.submitted_s,
+            started_s=record.started_s,
+            restarts=record.restarts,
+            gpus=job.gpus,
+            comment=self.comment_of(record) if record.comment is None else record.comment,
+            name=job.truth.job_id,
+            work_dir=f"{self.work_dir}/{record.job_id}",
+            nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
+        )

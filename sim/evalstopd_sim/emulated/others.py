@@ -1,0 +1,58 @@
+"""The ports whose emulation is no more than a good answer: a keeper, people, a switch nobody sets."""
+
+from dataclasses import dataclass, field
+
+from evalstopd.errors import CheckpointMissing
+from evalstopd.ports import Message, PinPlace, PinReport
+
+
+@dataclass(slots=True)
+class EmulatedKeeper:
+    """A keeper to which every eval has left a whole checkpoint."""
+
+    pins: set[tuple[str, int]] = field(default_factory=set)
+    best: dict[str, int] = field(default_factory=dict)
+
+    def pin(self, place: PinPlace) -> PinReport:
+        """Keep a checkpoint."""
+        self.pins.add((place.pin, place.step))
+        return _report(place, f"step-{place.step}")
+
+    def verify(self, place: PinPlace) -> PinReport:
+        """Find a pin unchanged. Raises CheckpointMissing for one never made, or dropped."""
+        if (place.pin, place.step) not in self.pins:
+            raise CheckpointMissing("no such pin")
+        return _report(place, f"step-{place.step}")
+
+    def publish(self, place: PinPlace) -> PinReport:
+        """Make a pin the job's best. Raises CheckpointMissing for one never made, or dropped."""
+        self.verify(place)
+        self.best[place.pin] = place.step
+        return _report(place, "best")
+
+    def drop(self, place: PinPlace) -> None:
+        """Remove a pin."""
+        self.pins.discard((place.pin, place.step))
+
+
+def _report(place: PinPlace, name: str) -> PinReport:
+    return PinReport(f"{place.output_dir}/../.evalstop/{place.pin}/{name}", 1, 1, f"step {place.step}")
+
+
+@dataclass(slots=True)
+class EmulatedPeople:
+    """Keeps what was told to whom."""
+
+    told: list[Message] = field(default_factory=list)
+
+    def tell(self, message: Message) -> None:
+        """Keep a message."""
+        self.told.append(message)
+
+
+class NoSwitch:
+    """A kill switch that nobody sets."""
+
+    def engaged(self) -> bool:
+        """Say no."""
+        return False
