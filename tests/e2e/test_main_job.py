@@ -285,3 +285,20 @@ def test_check_says_in_plain_words_what_is_wrong(make_site: MakeSite, broken_mlf
     bad = {each["what"]: each["text"] for each in site.service.json("check") if not each["good"]}
 
     assert set(bad) == {"mlflow", "keeper", "kill switch"}
+
+
+def test_a_job_that_resumes_a_fallen_run_is_not_stopped_for_the_fall_of_the_job_before(make_site: MakeSite) -> None:
+    """What the run holds when the job first reads it is history: chained jobs that resume one run are ordinary."""
+    site = make_site()
+    first = site.train(ALICE, FALL, words="evalstop=observe")
+    site.wait(lambda: site.evals(first) == 8, "all evals of the first job read")
+    watch = site.watch(first)
+    assert watch is not None
+    site.cluster.as_user(ALICE, ["scancel", first])
+    second = site.train(ALICE, "0.5", more=f"--run {watch.run_id}")
+    site.wait(lambda: site.evals(second) == 8, "the second job has the run's curve")
+    ticks = site.service.log.read_text().count("watched")
+    site.wait(lambda: site.service.log.read_text().count("watched") > ticks + 5, "some more ticks")
+
+    assert site.intents(second) == ()
+    assert site.state(second) == "RUNNING"
