@@ -3,9 +3,9 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -55,14 +55,15 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_help_is_there_at_once() -> None:
-    """The issue asks for 0.25 s; the median of five is taken, and doubled for a busy machine."""
+    """The issue asks for 0.25 s on a free machine: the processor time of five is taken, whatever else runs."""
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run("--help").returncode == 0
-        times.append(time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
-    assert sorted(times)[2] < 0.5
+    assert sorted(times)[2] < 0.4
 
 
 @pytest.mark.parametrize(

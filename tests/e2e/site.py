@@ -31,12 +31,12 @@ class Site:
         shutil.copy(TRAINER, self._trainer)
         self._trainer.chmod(0o755)
 
-    def train(self, user: str, scores: str, *options: str, words: str = "", pace_s: float = 0.7, more: str = "") -> str:
+    def train(self, user: str, scores: str, *options: str, words: str = "", pace_s: float = 1.0, more: str = "") -> str:
         """Submit a job that logs these scores; `words` go into its comment."""
         script = f"#!/bin/sh\nexec {self.command(scores, words=words, pace_s=pace_s)} {more}\n"
         return self.cluster.sbatch(user, script, *(options or ("--gpus=4", "--nodes=1")))
 
-    def command(self, scores: str, *, words: str = "", pace_s: float = 0.7) -> str:
+    def command(self, scores: str, *, words: str = "", pace_s: float = 1.0) -> str:
         return f"/usr/bin/python3 {self._trainer} {self.mlflow.uri} {scores} {pace_s} --comment '{words}'"
 
     def state(self, job: str) -> str:
@@ -78,7 +78,7 @@ class Site:
         watch = self.watch(job)
         return watch.evals if watch else 0
 
-    def wait(self, holds: Callable[[], object], what: str, within_s: float = 40.0) -> None:
+    def wait(self, holds: Callable[[], object], what: str, within_s: float = 60.0) -> None:
         """Wait until something holds; fail with what it was and the daemon's last words."""
         end = time.monotonic() + within_s
         while not holds():

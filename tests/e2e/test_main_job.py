@@ -152,8 +152,8 @@ def test_slurmctld_down_and_up_again(make_site: MakeSite) -> None:
 
 def test_mlflow_down_and_up_again(make_site: MakeSite, mlflow_server: MlflowServer) -> None:
     """Issue, case 3: a dead server stops no job; what was logged before is read when it is back."""
-    site = make_site(enforce={"notice_s": 3.0})
-    job = site.train(ALICE, FALL, pace_s=0.3)
+    site = make_site(enforce={"notice_s": 7.0})
+    job = site.train(ALICE, FALL)
     site.wait(lambda: site.intents(job) and site.evals(job) == 8, "the decision, and the last eval")
     mlflow_server.kill()
     before = site.service.log.stat().st_size
@@ -285,3 +285,20 @@ def test_check_says_in_plain_words_what_is_wrong(make_site: MakeSite, broken_mlf
     bad = {each["what"]: each["text"] for each in site.service.json("check") if not each["good"]}
 
     assert set(bad) == {"mlflow", "keeper", "kill switch"}
+
+
+def test_a_job_that_resumes_a_fallen_run_is_not_stopped_for_the_fall_of_the_job_before(make_site: MakeSite) -> None:
+    """What the run holds when the job first reads it is history: chained jobs that resume one run are ordinary."""
+    site = make_site()
+    first = site.train(ALICE, FALL, words="evalstop=observe")
+    site.wait(lambda: site.evals(first) == 8, "all evals of the first job read")
+    watch = site.watch(first)
+    assert watch is not None
+    site.cluster.as_user(ALICE, ["scancel", first])
+    second = site.train(ALICE, "0.5", more=f"--run {watch.run_id}")
+    site.wait(lambda: site.evals(second) == 8, "the second job has the run's curve")
+    ticks = site.service.log.read_text().count("watched")
+    site.wait(lambda: site.service.log.read_text().count("watched") > ticks + 5, "some more ticks")
+
+    assert site.intents(second) == ()
+    assert site.state(second) == "RUNNING"
