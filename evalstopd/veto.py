@@ -15,7 +15,10 @@ def keep(cluster: Cluster, job_id: str) -> str:
         raise Rejected(f"job {job_id} is unknown to Slurm (a task of an array is named like 21_1)")
     if parse_comment(job.comment).keep:
         return f"job {job_id} already says evalstop=keep: it will not be stopped"
-    cluster.set_comment(job_id, merge_token(job.comment, "evalstop", KEEP))
+    try:
+        cluster.set_comment(job_id, merge_token(job.comment, "evalstop", KEEP))
+    except Rejected as error:
+        raise Rejected(f"{error}; any comment that says evalstop=keep will do") from None
     after = cluster.look([job_id]).get(job_id)
     if after is None or not parse_comment(after.comment).keep:
         raise Unavailable(f"the comment of job {job_id} does not say evalstop=keep: try again")

@@ -98,10 +98,13 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     answers = verdicts(case.evals, case.standing.terms)
     watch = renewed(case.watch, case.evals, case.standing.terms, answers[-1])
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
-    last = answers[-1]
-    if not isinstance(last, Stop) or not _may_trigger(case, watch, known):
+    found = _trigger(case, answers, watch, known, stamp.now_s)
+    if found is None:
         return _Judged(watch, pins)
-    evidence = _evidence(case, watch, last, _chosen(case, known.pins.get(watch.key, ())), stamp)
+    at, stop = found
+    seen = replace(case, evals=case.evals[: at + 1])
+    then = renewed(watch, seen.evals, case.standing.terms, stop)
+    evidence = _evidence(seen, then, stop, _chosen(seen, known.pins.get(watch.key, ())), stamp)
     if case.standing.terms.rung is Rung.OBSERVE:
         return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
     return _Judged(watch, pins, intent=_intent(case, watch, evidence, stamp))
@@ -155,23 +158,42 @@ def _not_before(watch: Watch, earlier: Pin | None) -> float:
     return max(started_s, earlier.wanted_s) if earlier is not None and anew else started_s
 
 
-def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
-    """A stop is decided on an eval of the present life, never against a veto, and once for a trigger.
+def _trigger(
+    case: Case, answers: Sequence[Verdict], watch: Watch, known: Known, now_s: float
+) -> tuple[int, Stop] | None:
+    """Return the eval that a stop is decided on, by its place on the curve, and the rule's answer there.
 
-    After an intent was given up, only a later eval may trigger anew, and none while the best checkpoint is lost:
-    that was said once. A would-be stop is booked once a life. Under the kill switch nothing is decided.
+    It is the first stop among the evals that this reading brought, or the newest eval: so that a slow poll decides
+    what a fast one would have. It must be of the present life, after an earlier trigger and, where anything would
+    be done, not surpassed by a later best.
     """
-    newest = case.evals[-1]
+    if not _may_trigger(case, watch, known):
+        return None
+    observing = case.standing.terms.rung is Rung.OBSERVE
+    earlier = None if observing else known.triggered.get(watch.key)
+    for at, (point, answer) in enumerate(zip(case.evals, answers, strict=True)):
+        new = point.arrived_s == now_s or at == len(answers) - 1
+        later = earlier is None or point.step > earlier
+        surpassed = not observing and watch.best_step is not None and watch.best_step > point.step
+        if isinstance(answer, Stop) and new and later and not surpassed and point.life == watch.life.restarts:
+            return at, answer
+    return None
+
+
+def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
+    """Nothing is decided against a veto, under the kill switch, or beside an open intent.
+
+    While the best checkpoint is lost, that is said once. A would-be stop is booked once a life.
+    """
     rung = case.standing.terms.rung
-    if case.wishes.keep or newest.life != watch.life.restarts or rung is Rung.OFF:
+    if case.wishes.keep or rung is Rung.OFF:
         return False
     if rung is Rung.OBSERVE:
         return watch.key not in known.booked
     if watch.key in known.open_intents or known.killed:
         return False
-    last = known.triggered.get(watch.key)
     lost = any(pin.step == watch.best_step and pin.state is PinState.LOST for pin in known.pins.get(watch.key, ()))
-    return last is None or (newest.step > last and not lost)
+    return not (lost and watch.key in known.triggered)
 
 
 def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:

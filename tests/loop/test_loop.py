@@ -447,22 +447,37 @@ def test_a_vanished_job_is_asked_about_and_never_taken_for_ended() -> None:
     assert store.recent(1)[0].vanished_s is None
 
 
-@pytest.mark.parametrize("period", [1, 2, 3])
-def test_any_poll_period_gives_the_same_evidence(period: int) -> None:
-    world = World(replace(RULES, rung=Rung.OBSERVE))
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.WARN])
+@pytest.mark.parametrize("period", [1, 2, 3, 4, 7])
+def test_any_poll_period_decides_on_the_same_eval_with_the_same_evidence(period: int, rung: Rung) -> None:
+    """A rise after the trigger in the same reading changes nothing: a fast poll would have decided before it."""
+    world = World(replace(RULES, rung=rung))
     job = world.train("r1")
-    for number, score in enumerate((*HEALTHY, *RISE_AND_FALL), 1):
+    for number, score in enumerate((*HEALTHY, 0.6, 0.5, 0.55, 0.5, 0.6, 0.65, 0.6), 1):
         world.evaluate(job, "r1", number, score)
         if number % period == 0:
             world.tick()
     world.tick()
-    world.tick()
     store = world.store
     assert isinstance(store, MemoryStore)
-    stop = store.would_be_of([store.recent(1)[0].key])[0]
+    key = store.recent(1)[0].key
+    evidence = [each.evidence for each in (*store.would_be_of([key]), *store.intents_of([key]))][-1]
 
-    assert stop.evidence.reason.startswith("the eval score fell")
-    assert store.recent(1)[0].declines == 4
+    assert (evidence.trigger_step, evidence.best_step, evidence.declines) == (9, 7, 2)
+    assert evidence.scores == (*HEALTHY, 0.6, 0.5)
+    assert evidence.reason == "the eval score fell 2 times in a row, from the best 0.7 at step 7 to 0.5 at step 9"
+
+
+def test_a_trigger_that_a_later_eval_of_the_same_reading_surpassed_stops_nothing() -> None:
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL[:3])
+    for number, score in ((40, 0.7), (50, 0.6), (60, 0.9)):
+        world.evaluate(job, "r1", number, score)
+    world.tick()
+    world.tick()
+
+    assert intents(world) == []
 
 
 # --- faults that once were
