@@ -1,0 +1,25 @@
+"""What a test reads from a small world's store: intents, events, remarks."""
+
+from evalstopd.core.intent import State
+from evalstopd.store.memory import MemoryStore
+from tests.fakes.world import World
+
+
+def intents(world: World) -> list[tuple[str, State]]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    watches = store.recent(100)
+    return [(i.key.job_id, i.state) for i in store.intents_of([w.key for w in watches])]
+
+
+def events(world: World) -> list[tuple[str, str]]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    found = store.intents_of([w.key for w in store.recent(100)])
+    return [(e.kind, e.text) for e in store.events_of([i.id for i in found])]
+
+
+def remarks(world: World) -> list[tuple[str, str]]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    return [(r.subject.split(":")[1], r.code) for r in store.remarks_of([w.key.text for w in store.recent(100)])]
