@@ -65,9 +65,12 @@ class Sample:
     detections: Detections | None = None
 
 
-def run_seed(setting: Setting, seed: int, arms: tuple[Arm, ...]) -> tuple[Sample, ...]:
-    """Run all arms on one seed. An arm's base is the arm of the same policy without a rule, where there is one."""
-    if setting.jobs <= _KEPT_JOBS:
+def run_seed(setting: Setting, seed: int, arms: tuple[Arm, ...], most_kept: int = _KEPT_JOBS) -> tuple[Sample, ...]:
+    """Run all arms on one seed. An arm's base is the arm of the same policy without a rule, where there is one.
+
+    Worlds of more than `most_kept` jobs are dealt anew for each arm.
+    """
+    if setting.jobs <= most_kept:
         kept = tuple(jobs_of(setting, seed))
         runs = {arm: _run(arm, kept, setting.cluster) for arm in dict.fromkeys(arms)}
     else:

@@ -52,13 +52,17 @@ class Detections:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A daemon over an emulated cluster; `poll` takes the world to the daemon's next pass that could do anything."""
+    """A daemon over an emulated cluster; `poll` takes the world to the daemon's next pass that could do anything.
+
+    With `every_pass` it makes those too that could not.
+    """
 
     world: Simulation
     loop: Loop
     store: MemoryStore
     poll_s: float
     cluster: str
+    every_pass: bool = False
     polls: list[int] = field(default_factory=lambda: [-1])
 
     def poll(self) -> bool:
@@ -88,11 +92,19 @@ class Daemon:
         live = self.world.live
         reads = [w.reads.due_s for w in book.watches if w.key.job_id in live and live[w.key.job_id].job.running]
         wake_s = min([self.world.next_s, *reads])
-        return after if undone or wake_s == inf else max(after, ceil(wake_s / self.poll_s - _ROUNDING))
+        return (
+            after if self.every_pass or undone or wake_s == inf else max(after, ceil(wake_s / self.poll_s - _ROUNDING))
+        )
 
 
 def through_daemon(
-    jobs: Iterable[TrueJob], policy: Policy, rule: Rule, options: ClusterOptions, poll_s: float
+    jobs: Iterable[TrueJob],
+    policy: Policy,
+    rule: Rule,
+    options: ClusterOptions,
+    poll_s: float,
+    *,
+    every_pass: bool = False,
 ) -> tuple[Simulation, MemoryStore]:
     """Run a workload to its end (or `until_s`) with the daemon polling in the enforce rung, without notice.
 
@@ -104,7 +116,7 @@ def through_daemon(
     cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
     tracker = EmulatedTracker(runs.find)
     ports = Ports(_Clock(world), cluster, tracker, tracker, EmulatedKeeper(), store, EmulatedPeople(), NoSwitch())
-    daemon = Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name)
+    daemon = Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name, every_pass)
     while world.now_s() <= options.until_s and daemon.poll():
         pass
     return world, store

@@ -11,7 +11,7 @@ from evalstopd_sim.request import Request, setting
 from evalstopd_sim.rule import Rule
 from evalstopd_sim.sight import first_view
 from evalstopd_sim.simjob import End
-from evalstopd_sim.through import Daemon, detections, through_daemon
+from evalstopd_sim.through import detections, through_daemon
 from evalstopd_sim.truth import TrueJob
 from typer.testing import CliRunner
 
@@ -67,18 +67,12 @@ def test_verdicts_come_at_the_evals_of_the_drive_per_eval_whatever_the_poll_peri
     assert (found.let_go, found.elsewhere) == (0, 0)
 
 
-def test_passes_left_out_would_have_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_left_out_would_have_changed_nothing() -> None:
     """A daemon that really makes every pass decides the same at the same moments."""
     jobs, asked = world_of(8)
     cluster = setting(asked).cluster
     sparse, kept = through_daemon(jobs, policy("srtf-est"), RULE, cluster, 30.0)
-
-    def each(daemon: Daemon) -> int | None:
-        idle = daemon.world.over and not daemon.store.book(daemon.cluster).watches
-        return None if idle else daemon.polls[-1] + 1
-
-    monkeypatch.setattr(Daemon, "_next", each)
-    dense, all_kept = through_daemon(jobs, policy("srtf-est"), RULE, cluster, 30.0)
+    dense, all_kept = through_daemon(jobs, policy("srtf-est"), RULE, cluster, 30.0, every_pass=True)
 
     assert intents(kept) == intents(all_kept) != []
     assert list(sparse.tally.jct_s) == list(dense.tally.jct_s)
