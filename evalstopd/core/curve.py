@@ -1,6 +1,5 @@
 """The curve of a job: the evals of all its lives and runs, one score per step, in step order."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ STDERR = "_stderr"
 
 def is_score(value: float | None) -> bool:
     """Tell whether a value can count as a score; missing, NaN and infinite ones neither count nor reset."""
-    return value is not None and math.isfinite(value) and abs(value) < _LARGEST_SCORE
+    return value is not None and -_LARGEST_SCORE < value < _LARGEST_SCORE
 
 
 def curve(points: Iterable[Point]) -> tuple[Eval, ...]:

@@ -1,7 +1,7 @@
 """The drive per eval: a base policy and a rule over a workload, on the emulated cluster, without a store."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -207,17 +207,13 @@ class Drive:
         job = event.job
         if event.life != job.life:
             return
-        if not self._waiting:
-            self._look_again(job)
-            return
         expected = self._running.key(job, self._timeline.now_s)
         self._look_again(job)
-        key = self._running.key(job, self._timeline.now_s)
-        self._due = self._due or any(abs(a - b) > _ROUNDING_S for a, b in zip(expected, key, strict=True))
+        self._due = self._due or _jumped(expected, self._running.key(job, self._timeline.now_s))
 
     def _look_again(self, job: SimJob, **seen: Any) -> None:
         """Rank a running job anew, by what is seen of it now."""
-        view = replace(job.view, **seen) if seen else job.view
+        view = job.view._replace(**seen) if seen else job.view
         job.view = later_view(view, job.work_s(self._timeline.now_s), running=True)
         if self._ranked:
             self._running.remove(job)
@@ -234,3 +230,7 @@ class Drive:
 _MANY = 1_000_000
 # A key that only stops moving has not jumped: nobody's place changes at that moment.
 _ROUNDING_S = 1e-6
+
+
+def _jumped(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
+    return before[:-1] != after[:-1] or abs(before[-1] - after[-1]) > _ROUNDING_S

@@ -1,8 +1,7 @@
 """Jobs kept in rank order, so that an event costs what it changes and not what there is."""
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
-from itertools import count, takewhile
+from collections.abc import Iterator
 
 from evalstopd_sim.simjob import Entry, SimJob
 
@@ -32,6 +31,13 @@ class Waiting:
         del held[bisect_left(held, job.entry)]
         if not held:
             del self._sizes[job.gpus]
+
+    def only(self) -> Entry | None:
+        """Return the job that waits alone; None if there are several or none."""
+        if len(self._sizes) != 1:
+            return None
+        (held,) = self._sizes.values()
+        return held[0] if len(held) == 1 else None
 
     def heads(self, after: Entry | None) -> list[Entry]:
         """Return the best-ranked job of each size that ranks after `after`."""
@@ -74,65 +80,53 @@ class Running:
 
     def key(self, job: SimJob, now_s: float) -> tuple[float, ...]:
         """Return the key that a job has now."""
-        return _moved(job.entry, job.trend.drift_per_s * now_s)[0]
+        return _moved_key(job.entry[0], job.trend.drift_per_s * now_s)
+
+    def worst_first(self, now_s: float) -> Iterator[Entry]:
+        """Yield all running jobs with the keys they have now, the lowest in rank first."""
+        lines = [_from_end(held, drift * now_s) for drift, held in self._lines.items() if held]
+        fronts = {next(line): line for line in lines}
+        while fronts:
+            worst = max(fronts)
+            yield worst
+            line = fronts.pop(worst)
+            following = next(line, None)
+            if following is not None:
+                fronts[following] = line
 
     def tail(self, now_s: float) -> "Tail":
-        """Return the running jobs with the keys they have now, the lowest in rank first, looked up as needed."""
-        return Tail([_Line(held, len(held) - 1, drift * now_s) for drift, held in self._lines.items() if held])
-
-    def worst_first(self, now_s: float) -> list[Entry]:
-        """Return all running jobs with the keys they have now, the lowest in rank first."""
-        tail = self.tail(now_s)
-        return list(takewhile(lambda entry: entry is not None, map(tail.get, count())))  # type: ignore[arg-type]
-
-
-@dataclass(slots=True)
-class _Line:
-    """One sorted list, read from its end: the next place, and how far its keys have moved."""
-
-    held: list[Entry]
-    place: int
-    shift: float
-
-    def front(self) -> Entry:
-        entry = self.held[self.place]
-        return _moved(entry, self.shift) if self.shift else entry
+        """Return the same, to be looked up as far as needed."""
+        return Tail(self.worst_first(now_s))
 
 
 class Tail:
-    """The lower end of the running jobs, merged from their lines as far as somebody asked."""
+    """The lower end of the running jobs, kept as far as somebody asked."""
 
-    __slots__ = ("_fronts", "_seen")
+    __slots__ = ("_rest", "_seen")
 
-    def __init__(self, lines: list[_Line]) -> None:
-        self._fronts = [(line.front(), line) for line in lines]
+    def __init__(self, rest: Iterator[Entry]) -> None:
+        self._rest = rest
         self._seen: list[Entry] = []
 
     def get(self, place: int) -> Entry | None:
         """Return the job at this place from the end; None beyond the best-ranked."""
         seen = self._seen
         while len(seen) <= place:
-            if not self._fronts:
+            worse = next(self._rest, None)
+            if worse is None:
                 return None
-            self._take()
+            seen.append(worse)
         return seen[place]
 
-    def _take(self) -> None:
-        fronts = self._fronts
-        worst = 0 if len(fronts) == 1 or fronts[1][0] < fronts[0][0] else 1
-        if len(fronts) > 2:
-            worst = max(range(len(fronts)), key=lambda place: fronts[place][0])
-        entry, line = fronts[worst]
-        self._seen.append(entry)
-        line.place -= 1
-        if line.place < 0:
-            del fronts[worst]
-        else:
-            fronts[worst] = (line.front(), line)
+
+def _from_end(held: list[Entry], shift: float) -> Iterator[Entry]:
+    return (_moved(entry, shift) for entry in reversed(held)) if shift else reversed(held)
 
 
 def _moved(entry: Entry, shift: float) -> Entry:
     key, submit_s, job_id, job = entry
-    if len(key) == 1:
-        return ((key[0] + shift,), submit_s, job_id, job)
-    return ((*key[:-1], key[-1] + shift), submit_s, job_id, job)
+    return (_moved_key(key, shift), submit_s, job_id, job)
+
+
+def _moved_key(key: tuple[float, ...], shift: float) -> tuple[float, ...]:
+    return (key[0] + shift,) if len(key) == 1 else (*key[:-1], key[-1] + shift)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstopd.core.model import JobView
 from evalstopd.core.policies import STEADY, Trend
@@ -13,8 +13,7 @@ from evalstopd_sim.truth import TrueJob
 Entry = tuple[tuple[float, ...], float, str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(NamedTuple):
     """Where a rule fires: after this much work, at which eval (None: before the first), after how many declines."""
 
     work_s: float
