@@ -46,11 +46,10 @@ def run(
     """
     find, heap = handlers.get, timeline.heap
     while heap and heap[0][0] <= until_s:
-        instant = timeline.now_s = heap[0][0]
-        while heap and heap[0][0] == instant:
-            event = heappop(heap)[3]
-            handler = find(type(event))
-            if handler is None:
-                raise UnknownEvent(f"no handler for the event {type(event).__name__}")
-            handler(event)
-        settle()
+        timeline.now_s, _, _, event = heappop(heap)
+        handler = find(type(event))
+        if handler is None:
+            raise UnknownEvent(f"no handler for the event {type(event).__name__}")
+        handler(event)
+        if not heap or heap[0][0] > timeline.now_s:
+            settle()

@@ -28,9 +28,10 @@ class Waiting:
     def remove(self, job: SimJob) -> None:
         """Take a job out."""
         held = self._sizes[job.gpus]
-        del held[bisect_left(held, job.entry)]
-        if not held:
+        if len(held) == 1:
             del self._sizes[job.gpus]
+        else:
+            del held[bisect_left(held, job.entry)]
 
     def only(self) -> Entry | None:
         """Return the job that waits alone; None if there are several or none."""
