@@ -261,4 +261,6 @@ def _intent(case: Case, watch: Watch, evidence: Evidence, stamp: Stamp) -> Inten
         user=case.sighting.job.user,
         nodes=case.sighting.job.nodes,
         gpus=case.sighting.job.gpus,
+        account=case.sighting.job.account,
+        action=case.standing.terms.action,
     )

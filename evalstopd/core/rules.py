@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from evalstopd.core.detectors import Detector, detector
-from evalstopd.core.model import Job, Mode, Rung
+from evalstopd.core.model import Job, Mode, Rung, StopAction
 from evalstopd.core.spec import Spec, parse_spec
 from evalstopd.core.watch import Terms
 from evalstopd.core.wishes import Wishes
@@ -43,6 +43,7 @@ class Rules:
     tick_s: float = 30.0
     stale_s: float = 900.0
     candidates: int = 3
+    action: StopAction = StopAction.CANCEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def is_governed(job: Job, rules: Rules) -> bool:
 
 def site_terms(rules: Rules) -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
-    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s)
+    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s, rules.action)
 
 
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
@@ -96,6 +97,7 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         metric=wishes.metric or first.metric,
         mode=wishes.mode or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
+        action=first.action.at_most(rules.action),
     )
     return Standing(terms, why)
 

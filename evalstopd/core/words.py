@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from evalstopd.core.intent import Intent
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Rung, StopAction
+from evalstopd.core.wishes import KEEP, UNDO
 
 TAG_PREFIX = "evalstop."
 
@@ -20,6 +21,17 @@ def when(intent: Intent) -> str:
         return "nothing will be done"
     notice_s = max(0.0, intent.not_before_s - intent.created_s)
     return f"not before {notice_s:.0f} seconds from the decision" if notice_s else "at once"
+
+
+def how(intent: Intent) -> str:
+    """Return how the job is stopped."""
+    match intent.action:
+        case StopAction.CANCEL:
+            return "the job will be cancelled"
+        case StopAction.REQUEUE_HOLD:
+            return "the job will be requeued and held, which can be undone"
+        case StopAction.HOLD_OR_CANCEL:
+            return "the job will be requeued and held, or cancelled where Slurm may not requeue it"
 
 
 def kept(intent: Intent) -> str:
@@ -44,6 +56,16 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "intent": intent.id,
     }
     return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
+
+
+def undo_line(intent: Intent) -> str:
+    """Return how the owner takes a stop back."""
+    return f"to go on: evalstopd undo {intent.key.job_id}"
+
+
+def resume_comment(job_id: str) -> str:
+    """Return the comment of a job that takes up the work of a stopped one."""
+    return f"evalstop={KEEP} {UNDO}={job_id}"
 
 
 def veto_line(intent: Intent) -> str:
