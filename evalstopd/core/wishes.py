@@ -36,8 +36,8 @@ class Wishes:
     mode: Mode | None = None
     k: int | None = None
     signal: Signal | None = None
-    undo: str | None = None
     faults: tuple[str, ...] = ()
+    undo: str | None = None
 
 
 def parse_comment(comment: str) -> Wishes:

@@ -315,15 +315,14 @@ class Acts:
 
     def _held_gone(self, intent: Intent) -> Intent:
         """Close a stop whose job left the queue without having been seen to run again."""
-        intent = self._moved(intent, State.CONFIRMED, "the held job is not in the queue any more")
-        self._tag(intent)
-        return intent
+        self._tag(replace(intent, state=State.CONFIRMED))
+        return self._moved(intent, State.CONFIRMED, "the held job is not in the queue any more")
 
     def _undo(self, intent: Intent, how: str) -> Intent:
         """Close a stop that was taken back, and tell the owner, who need not be the one who did it."""
+        self._tag(replace(intent, state=State.UNDONE))  # first: nobody comes back to a closed intent
         self.tally.add(State.UNDONE.value)
         intent = self._undo_desk.undo(intent, how)
-        self._tag(intent)
         text = f"the stop of job {intent.key.job_id} was undone: {how}; it is only observed from now on"
         intent = self.ledger.note(intent, "telling", text)
         self._tell(intent, "the stop of your job was undone", text)

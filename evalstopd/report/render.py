@@ -116,6 +116,7 @@ def _decisions(found: Explanation) -> list[str]:
     for intent in found.intents:
         lines.append(f"stop decided at step {intent.evidence.trigger_step}, now {intent.state.value}:")
         lines += [f"  {when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id]
+    lines += [f"credited: {c.gpu_hours:.3f} GPU-hours to {plain(c.account)}/{plain(c.user)}" for c in found.credits]
     lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
     lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]

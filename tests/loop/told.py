@@ -1,7 +1,9 @@
 """What a test reads from a small world's store: intents, events, remarks."""
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import State
 from evalstopd.store.memory import MemoryStore
+from evalstopd.undo import Caller, Undone, parse_target, undo
 from tests.fakes.world import World
 
 
@@ -23,3 +25,14 @@ def remarks(world: World) -> list[tuple[str, str]]:
     store = world.store
     assert isinstance(store, MemoryStore)
     return [(r.subject.split(":")[1], r.code) for r in store.remarks_of([w.key.text for w in store.recent(100)])]
+
+
+def credits_of(world: World) -> tuple[Credit, ...]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    return store.credits_of([w.key for w in store.recent(100)])
+
+
+def undo_by_owner(world: World, job: str, uid: int = 1001) -> Undone:
+    """Undo a stop as its owner does who can read no store."""
+    return undo(world.cluster, parse_target(job), Caller(uid, lambda: False), None)
