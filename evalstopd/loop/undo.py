@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from evalstopd.core.intent import Intent, State
-from evalstopd.core.model import JobKey, Rung
+from evalstopd.core.model import Job, JobKey, Rung
 from evalstopd.core.watch import Watch
 from evalstopd.core.wishes import UNDO, parse_comment
 from evalstopd.loop.ledger import Ledger
@@ -34,12 +34,15 @@ class UndoDesk:
 
         Its comment says so (`evalstop_undo=<id>`); Slurm proves whose it is.
         """
-        named = [job for job in self.seen.snapshot.jobs if f"{UNDO}=" in job.comment]
-        later = {(parse_comment(job.comment).undo or "", job.uid): job for job in named}
-        for intent in self._last_stops([job_id for job_id, _ in later if job_id]):
-            job = later.get((intent.key.job_id, intent.key.uid))
-            if job is not None and intent.state is State.CONFIRMED and job.submitted_s >= intent.created_s:
-                yield intent, f"job {job.job_id} takes up its work"
+        later: dict[tuple[str, int], Job] = {}
+        for job in (each for each in self.seen.snapshot.jobs if f"{UNDO}=" in each.comment):
+            wishes = parse_comment(job.comment)
+            if wishes.undo is not None and not wishes.faults:
+                later[(wishes.undo, job.uid)] = job
+        for intent in self._last_stops([job_id for job_id, _ in later]):
+            heir = later.get((intent.key.job_id, intent.key.uid))
+            if heir is not None and intent.state is State.CONFIRMED and heir.submitted_s >= intent.created_s:
+                yield intent, f"job {heir.job_id} takes up its work"
 
     def _last_stops(self, job_ids: list[str]) -> list[Intent]:
         if not job_ids:

@@ -14,7 +14,8 @@ USERS = {1001: "alice", 1002: "bob"}
 class FakeCluster:
     """The Cluster port over a dictionary of jobs. `calls` are the scheduler calls made.
 
-    `fixed` jobs may not be requeued; `requeued` are those that were requeued and held, each with its life.
+    `fixed` jobs may not be requeued; `requeued` are those that were requeued and held, each with its life. `caller`
+    is whose rights count, None for an operator's; the comments of `full` jobs take no word more.
     """
 
     now_s: Callable[[], float]
@@ -26,6 +27,8 @@ class FakeCluster:
     cancelled: list[tuple[str, int]] = field(default_factory=list)
     requeued: list[tuple[str, int]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
+    full: set[str] = field(default_factory=set)
+    caller: int | None = None
     signalled: list[tuple[str, str]] = field(default_factory=list)
     down: bool = False
     deaf: bool = False
@@ -114,6 +117,7 @@ class FakeCluster:
         job = self.jobs.get(job_id)
         if job is None or job.phase is Phase.ENDED:
             raise Rejected("the job has already finished")
+        self._allow(job)
         self.jobs[job_id] = replace(job, held=False)
         self._schedule()
 
@@ -132,7 +136,14 @@ class FakeCluster:
         self._call("set_comment")
         if self.jobs[job_id].phase is Phase.ENDED:
             raise Rejected("the job has already finished")
+        self._allow(self.jobs[job_id])
+        if job_id in self.full:
+            raise Rejected("the comment has more than 1000 bytes")
         self.jobs[job_id] = replace(self.jobs[job_id], comment=comment)
+
+    def _allow(self, job: Job) -> None:
+        if self.caller not in (None, job.uid):
+            raise Rejected("Access/permission denied")
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
