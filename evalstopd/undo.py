@@ -74,7 +74,7 @@ def undo(cluster: Cluster, target: Target, caller: Caller, ledger: Ledger | None
         job = None
     if target.intent is not None and target.intent.state is State.UNDONE:
         return Undone(target.job_id, "already", (f"the stop of job {target.job_id} is undone already",), booked=True)
-    if job is not None and job.held and job.restarts > 0:
+    if job is not None and job.held and _may_be_ours(target.intent, job):
         return _release(cluster, job, target.intent)
     if target.intent is not None and target.intent.state is State.CONFIRMED:
         return _resume(target.intent, job, caller, ledger)
@@ -89,6 +89,14 @@ def _is_meant(target: Target, job: Job) -> bool:
         key, life = target.intent.key, target.intent.life
         return (job.cluster, job.uid) == (key.cluster, key.uid) and (job.life == life or job.restarts > life.restarts)
     return target.named is None or target.named[:2] == (job.cluster, job.uid)
+
+
+def _may_be_ours(intent: Intent | None, job: Job) -> bool:
+    """Tell whether a held job can be one that evalstopd holds: never in its first life, nor by a stop it gave up."""
+    if intent is None:
+        return job.restarts > 0
+    given_up = intent.state in (State.VETOED, State.ABANDONED)
+    return job.restarts > intent.life.restarts and not given_up and intent.held_life in (None, job.life)
 
 
 def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
@@ -179,7 +187,7 @@ def _nothing(target: Target, job: Job | None) -> str:
     if intent is not None and not intent.closed and intent.state is not State.HELD:
         return f"job {name} is not stopped yet: evalstopd keep {name} prevents it"
     if job is not None and job.phase is not Phase.ENDED:
-        return f"job {name} is not held: there is nothing to undo"
+        return f"job {name} is not held by evalstopd: there is nothing to undo"
     if intent is None and job is None:
         return f"Slurm does not know job {name}, and no stop of it can be read from the store"
     return f"there is no stop of job {name} that could be undone"

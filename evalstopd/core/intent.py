@@ -90,9 +90,9 @@ class Intent:
     """A decided stop.
 
     `not_before_s` ends the owner's notice; `cancel_tries` counts requests to end the job that were sent or about
-    to be; `events` is how many lines its history has; `telling` names a message that is being sent. `kept_s`
-    (seconds since the epoch) is when the work began that is lost by going back to the kept checkpoint. `held_life`
-    is the life in which the job waits, held.
+    to be; `events` is how many lines its history has; `telling` names a message that is being sent. `acted_s`
+    is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
+    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held.
     """
 
     key: JobKey
@@ -114,6 +114,7 @@ class Intent:
     gpus: int = 0
     ending: Ending | None = None
     handed_to: tuple[str, ...] = ()
+    acted_s: float | None = None
     account: str = ""
     action: StopAction = StopAction.CANCEL
     kept_s: float | None = None

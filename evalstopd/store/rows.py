@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
@@ -12,6 +13,7 @@ from evalstopd.core.watch import Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
+    BreakerRow,
     CreditRow,
     EventRow,
     IntentRow,
@@ -84,6 +86,11 @@ def remark_values(remark: Remark) -> Values:
     return _shared(remark, RemarkRow)
 
 
+def breaker_values(turn: BreakerTurn) -> Values:
+    """Return the row of a breaker's turn."""
+    return _shared(turn, BreakerRow)
+
+
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
 _TERMS = tuple(getattr(WatchRow, each.name) for each in fields(Terms))
@@ -103,6 +110,7 @@ EVENT_COLUMNS = _columns(IntentEvent, EventRow)
 WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
 CREDIT_COLUMNS = (CreditRow.intent_id, *KEY, *(getattr(CreditRow, each.name) for each in fields(Credit)[2:]))
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
+BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
 
 
 def watch_of(row: Sequence[Any]) -> Watch:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
@@ -60,6 +61,11 @@ class SqlStore:
             found = reading.points(source, [key.text for key in keys])
         return {key: order.in_point_order(found.get(key.text, ())) for key in keys}
 
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+        with self._reading() as source:
+            return order.oldest_decisions(reading.decisions(source, cluster, since_s))
+
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
         with self._reading() as source:
@@ -109,6 +115,11 @@ class SqlStore:
         """Return what was remarked on these subjects, the latest first."""
         with self._reading() as source:
             return order.newest_remarks(reading.remarks(source, subjects))
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
+        with self._reading() as source:
+            return order.in_scope_order(reading.breakers(source))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

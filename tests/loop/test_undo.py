@@ -163,6 +163,7 @@ def test_a_job_that_may_not_be_requeued_goes_on_with_one_warning_more() -> None:
     assert world.cluster.cancelled == []
     assert intents(world) == [(job, State.WARNED), (job, State.ABANDONED)]
     assert intent_of(world, job).note == "Slurm may not requeue it: --no-requeue"
+    assert (intent_of(world, job).cancel_tries, intent_of(world, job).acted_s) == (0, None)
     assert len(world.notifier.told) == 2
 
 
@@ -403,6 +404,20 @@ def test_a_job_that_another_holds_is_not_released_by_an_intent_that_gave_it_up()
     world.cluster.jobs[job] = replace(world.cluster.jobs[job], uid=1002, user="bob")
     with pytest.raises(Rejected):
         by(world, OPERATOR, job)
+
+    assert world.cluster.jobs[job].held
+
+
+@pytest.mark.parametrize("state", [State.ABANDONED, State.VETOED])
+def test_a_hold_that_is_not_ours_is_not_lifted(state: State) -> None:
+    """Not even by an operator: whoever requeued and held it meant it."""
+    world = World(replace(REVERSIBLE, notice_s=60.0))
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL)
+    world.cluster.requeue_hold(job)
+    intent = replace(intent_of(world, job), state=state)
+    with pytest.raises(Rejected, match="not held by evalstopd"):
+        undo(world.cluster, Target(job, intent), OPERATOR, None)
 
     assert world.cluster.jobs[job].held
 
