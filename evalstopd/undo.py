@@ -108,10 +108,11 @@ def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
         raise Unavailable(f"job {job.job_id} is still held: try again")
     hours = credit_of(intent, 0.0, "").gpu_hours if intent is not None and intent.state is State.HELD else None
     path = intent.kept_path if intent is not None else ""
+    credit = "the credit, if it was evalstopd that held the job," if hours is None else f"{hours:.3f} GPU-hours"
     lines = [
         f"job {job.job_id} is released: it starts anew once there is room, no sooner than two minutes after its stop",
         said,
-        f"the daemon books the credit{'' if hours is None else f' of {hours:.3f} GPU-hours'} at its next pass",
+        f"the daemon books {credit} at its next pass",
     ]
     if path:
         lines.append(f"its script starts from the top; the kept checkpoint is {shell_word(path)}")

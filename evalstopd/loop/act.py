@@ -345,7 +345,7 @@ class Acts:
         self._tag(replace(intent, state=State.UNDONE))  # first: nobody comes back to a closed intent
         self.tally.add(State.UNDONE.value)
         intent = self._undo_desk.undo(intent, how)
-        text = f"the stop of job {intent.key.job_id} was undone: {how}; it is only observed from now on"
+        text = f"the stop of job {intent.key.job_id} was undone: {how}; the job is not stopped again"
         intent = self.ledger.note(intent, "telling", text)
         self._tell(intent, "the stop of your job was undone", text)
         return intent
