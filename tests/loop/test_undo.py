@@ -284,6 +284,18 @@ def test_a_stranger_who_claims_to_take_up_a_job_books_nothing() -> None:
     assert credits_of(world) == ()
 
 
+def test_a_job_submitted_before_the_stop_takes_nothing_up() -> None:
+    """Else a job that claims beforehand would undo every stop of its owner's."""
+    world = World()
+    world.cluster.submit(1001, 8, "evalstop_undo=2")
+    world.tick(5.0)
+    job = stopped(world)
+    world.tick()
+
+    assert intents(world) == [(job, State.CONFIRMED)]
+    assert credits_of(world) == ()
+
+
 @pytest.mark.parametrize(
     "words", ["evalstop_undo=99", "evalstop_undo=1;evalstop_undo=x", "evalstop_undo=", "evalstop_undo=1_[0-3]"]
 )
