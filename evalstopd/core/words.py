@@ -82,7 +82,7 @@ def unsure(intent: Intent) -> str:
 def told_before(intent: Intent) -> str:
     """Return that an early warning was the owner's notice, and when the stop is done."""
     ago_s = max(0.0, intent.created_s - (intent.told_s or intent.created_s))
-    return f"the owner was told {ago_s:.0f} seconds before the decision, by the early warning; {when(intent)}"
+    return f"the owner was told {ago_s:.0f} s before the decision, by the early warning; {when(intent)}"
 
 
 def _then(early: EarlyWarning) -> str:
