@@ -149,6 +149,23 @@ def test_a_new_best_withdraws_the_warning_and_the_stop_after_it_has_its_whole_no
     assert world.cluster.cancelled == [(job, 0)]
 
 
+def test_a_warning_is_the_notice_of_one_stop_and_a_second_is_told_anew() -> None:
+    """The kill switch ends the first stop; the second, on the same decline, has its own notice."""
+    world = World(NOTICE)
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL[:5])
+    world.switch.on = True
+    world.tick()
+    world.switch.on = False
+    world.tick(60.0)
+    world.evaluate(job, "r1", 60, RISE_AND_FALL[5])
+    world.tick()
+
+    assert [state for _, state in intents(world)] == [State.WARNED, State.ABANDONED]
+    assert kinds(world) == ["early-warning", "warning"]
+    assert world.cluster.cancelled == []
+
+
 def test_the_next_life_is_warned_anew() -> None:
     world = World(NOTICE)
     job = world.train("r1")
