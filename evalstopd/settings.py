@@ -22,6 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
 from evalstopd.core.model import Mode, Rung
 from evalstopd.core.rules import Rules, ServerClass
@@ -96,6 +97,17 @@ class RuleSettings(_Part):
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
     stale_s: float = Field(default=900.0, gt=0)
+
+
+class CapsSettings(_Part):
+    """The most stops within an hour, and when breakers fall back to observe: at so many decisions or accounts."""
+
+    stops: int = Field(default=20, ge=1)
+    stops_per_account: int = Field(default=5, ge=1)
+    gpu_share: float = Field(default=0.25, gt=0, le=1)
+    breaker_decisions: int = Field(default=10, ge=2)
+    breaker_accounts: int = Field(default=3, ge=2)
+    hold_s: float = Field(default=86400.0, gt=0)
 
 
 class ScorecardSettings(_Part):
@@ -181,6 +193,7 @@ class Settings(BaseSettings):
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
+    caps: CapsSettings = CapsSettings()
     scorecard: ScorecardSettings = ScorecardSettings()
     enforce: EnforceSettings = EnforceSettings()
     trust: TrustSettings = TrustSettings()
@@ -245,6 +258,7 @@ def make_rules(settings: Settings) -> Rules:
         tick_s=settings.daemon.tick_s,
         stale_s=settings.rules.stale_s,
         candidates=settings.rules.candidates,
+        caps=Caps(**settings.caps.model_dump()),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf
 
+from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Stop
 from evalstopd.core.model import Mode, Rung
@@ -181,7 +182,13 @@ def _reason(store: MemoryStore, record: Record, now_s: float) -> Trigger | None:
 
 def _rules(spec: str, poll_s: float) -> Rules:
     return Rules(
-        rung=Rung.ENFORCE, rule=spec, metric=METRIC, server=ServerClass.AUTHENTICATED, notice_s=0.0, tick_s=poll_s
+        rung=Rung.ENFORCE,
+        rule=spec,
+        metric=METRIC,
+        server=ServerClass.AUTHENTICATED,
+        notice_s=0.0,
+        tick_s=poll_s,
+        caps=UNLIMITED,
     )
 
 

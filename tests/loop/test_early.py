@@ -157,9 +157,8 @@ def test_a_warning_is_the_notice_of_one_stop_and_a_second_is_told_anew() -> None
     world.switch.on = True
     world.tick()
     world.switch.on = False
-    world.tick(60.0)
     world.evaluate(job, "r1", 60, RISE_AND_FALL[5])
-    world.tick()
+    world.tick(60.0)
 
     assert [state for _, state in intents(world)] == [State.WARNED, State.ABANDONED]
     assert kinds(world) == ["early-warning", "warning"]
