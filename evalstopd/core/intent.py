@@ -90,7 +90,8 @@ class Intent:
     """A decided stop.
 
     `not_before_s` ends the owner's notice; `cancel_tries` counts requests to end the job that were sent or about
-    to be; `events` is how many lines its history has; `telling` names a message that is being sent. `acted_s`
+    to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
+    it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
     is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
     lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held.
     """
@@ -114,6 +115,7 @@ class Intent:
     gpus: int = 0
     ending: Ending | None = None
     handed_to: tuple[str, ...] = ()
+    told_s: float | None = None
     acted_s: float | None = None
     account: str = ""
     action: StopAction = StopAction.CANCEL

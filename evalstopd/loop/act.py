@@ -27,7 +27,7 @@ from evalstopd.core.model import Ending, Job, JobKey, Life, Rung, StopAction
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
-from evalstopd.core.words import how, kept, run_tags, sentence, undo_line, veto_line, when
+from evalstopd.core.words import how, kept, run_tags, sentence, told_before, undo_line, veto_line, when
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -40,8 +40,9 @@ from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, ending_query
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
+from evalstopd.loop.telling import STOPPED, UNDER_WAY, UNDONE, WARNING
 from evalstopd.loop.undo import UndoDesk, at_most
-from evalstopd.ports import Changes, EndingQuery, Message, Ports
+from evalstopd.ports import Changes, EndingQuery, Message, Ports, Receipt
 
 _HANDOVER_S = 600.0
 _WRITE_PATIENCE_S = 900.0
@@ -166,14 +167,17 @@ class Acts:
 
     def _warn(self, intent: Intent) -> Intent:
         """Tell the owner once: the message is recorded as being sent first, and never sent again."""
-        text = f"{sentence(intent)}; {_notice(intent)}; {veto_line(intent)}"
-        if intent.telling != "warning":
-            intent = self.ledger.note(intent, "warning", text, telling="warning")
-            self._tell(intent, "your job is past its best", text)
-            told = "the owner was told"
-        else:
+        if intent.told_s is not None:
+            intent = self._moved(intent, State.WARNED, told_before(intent))
+        elif intent.telling == WARNING:
             told = "whether the owner was told is unknown: the message is not sent again"
-        intent = self._moved(intent, State.WARNED, told, telling="")
+            intent = self._moved(intent, State.WARNED, told, telling="")
+        else:
+            text = f"{sentence(intent)}; {_notice(intent)}; {veto_line(intent)}"
+            intent = self.ledger.note(intent, "warning", text, telling=WARNING)
+            receipt = self._tell(intent, WARNING, "your job is past its best", text)
+            told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
+            intent = self._moved(intent, State.WARNED, told, telling=telling)
         self._tag(intent)
         return intent
 
@@ -331,9 +335,9 @@ class Acts:
 
     def _stopped(self, intent: Intent, text: str, written: str) -> Intent:
         intent = self.ledger.note(intent, "run", written)
-        intent = self.ledger.note(intent, "telling", text)
-        self._tell(intent, "your job was stopped, its best checkpoint is kept", text)
-        return intent
+        intent = self.ledger.note(intent, "telling", text, telling=STOPPED)
+        receipt = self._tell(intent, STOPPED, "your job was stopped, its best checkpoint is kept", text)
+        return intent if receipt is None else self.ledger.note(intent, receipt.event, receipt.text, telling="")
 
     def _held_gone(self, intent: Intent) -> Intent:
         """Close a stop whose job left the queue without having been seen to run again."""
@@ -346,9 +350,9 @@ class Acts:
         self.tally.add(State.UNDONE.value)
         intent = self._undo_desk.undo(intent, how)
         text = f"the stop of job {intent.key.job_id} was undone: {how}; the job is not stopped again"
-        intent = self.ledger.note(intent, "telling", text)
-        self._tell(intent, "the stop of your job was undone", text)
-        return intent
+        intent = self.ledger.note(intent, "telling", text, telling=UNDONE)
+        receipt = self._tell(intent, UNDONE, "the stop of your job was undone", text)
+        return intent if receipt is None else self.ledger.note(intent, receipt.event, receipt.text, telling="")
 
     def _write_run(self, intent: Intent, to: State, ending: Ending) -> str | None:
         """Write the outcome into the run if it is proven both ways; None asks for another try."""
@@ -377,8 +381,8 @@ class Acts:
 
     # --- telling
 
-    def _tell(self, intent: Intent, subject: str, text: str) -> None:
-        self.ports.notifier.tell(Message(intent.key, intent.user, subject, text))
+    def _tell(self, intent: Intent, kind: str, subject: str, text: str) -> Receipt | None:
+        return self.ports.notifier.tell(Message(intent.key, intent.user, subject, text, kind, intent.id))
 
     def _may_write(self, intent: Intent) -> bool:
         """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""
@@ -397,7 +401,7 @@ class Acts:
 
 def _notice(intent: Intent) -> str:
     """Return when and how the job will be stopped, if it will be."""
-    return when(intent) if intent.rung < Rung.ENFORCE else f"{when(intent)}; {how(intent)}"
+    return when(intent) if intent.rung < Rung.ENFORCE else f"{when(intent)}; {how(intent.action)}"
 
 
 def _next_life(intent: Intent, job: Job | None) -> Life | None:
