@@ -22,12 +22,17 @@ def curve(points: Iterable[Point]) -> tuple[Eval, ...]:
 
     What a later life repeats replaces the earlier; within a life the client's later timestamp does.
     """
+    return tuple(map(_as_eval, per_step(points)))
+
+
+def per_step(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return the points that make a job's curve: of each step the one that counts, in step order."""
     latest: dict[int, Point] = {}
     for point in points:
         held = latest.get(point.step)
         if is_score(point.value) and (held is None or _recency(held) < _recency(point)):
             latest[point.step] = point
-    return tuple(_as_eval(latest[step]) for step in sorted(latest))
+    return tuple(latest[step] for step in sorted(latest))
 
 
 def with_errors(points: Sequence[Point], errors: Iterable[Point]) -> tuple[Point, ...]:

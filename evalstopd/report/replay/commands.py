@@ -30,6 +30,13 @@ Base = Annotated[float, typer.Option(min=0, max=1, help="Share of declining runs
 Halves = Annotated[Half, typer.Option(help="Only the sources of one half, split by the hash of their name.")]
 Primary = Annotated[bool, typer.Option("--primary", help="Only each run's primary metric.")]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, for mlflow: sources.")]
+Sacct = Annotated[
+    Path | None,
+    typer.Option(
+        help="Tell savings in GPU-hours: a file of `sacct --json`, or of `sacct --parsable2 --allocations --duplicates "
+        "--allusers --format=JobID,JobIDRaw,Submit,Elapsed,State,AllocTRES,Account,User,Cluster`.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -52,6 +59,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     seed: Annotated[int, typer.Option(help="Seed of the null table.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write one line a run and rule to this file.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Draw curves and trade-offs into this folder.")] = None,
+    sacct: Sacct = None,
     config: Config = None,
     json_out: Json = False,
 ) -> None:
@@ -69,6 +77,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         half,
         run.Pick(metric, mode),
         _tracker(context, config),
+        sacct,
     )
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))

@@ -21,7 +21,7 @@ class Outcome:
     `stopped` is the index of the eval it stops at, None where the run goes to its end. `saved` is the share of
     the time from the first eval to the last that is left then. `kept` is the best smoothed score up to the stop;
     `lost` is how far the whole run's best smoothed score lies above it, as a share of the run's 5-95 % range, at
-    most 1.
+    most 1. `left_s` is the time from the stop's eval to the last one, in seconds; None where it is not known.
     """
 
     history: History
@@ -30,18 +30,21 @@ class Outcome:
     saved: float = 0.0
     kept: float | None = None
     lost: float = 0.0
+    left_s: float | None = None
 
 
 def judge(history: History, rule: Spec | str) -> Outcome:
     """Return what a rule would have done. A trigger on the last eval is none: there is nothing left to stop."""
-    evals = [each for each in history.evals if is_score(each.score)]
+    judged = [place for place, each in enumerate(history.evals) if is_score(each.score)]
+    evals = [history.evals[place] for place in judged]
     scores = upward([each.score for each in evals], history.mode)
     stopped = first_stop(detector(rule, history.mode), evals)
     kept = max(smoothed(scores[: stopped + 1] if stopped is not None else scores), default=None)
     shown = kept if kept is None or history.mode is Mode.MAX else -kept
     if stopped is None or kept is None:
         return Outcome(history, len(evals), None, kept=shown)
-    return Outcome(history, len(evals), stopped, _left(stopped, len(evals)), shown, _lost(scores, kept))
+    left_s = history.times_s[-1] - history.times_s[judged[stopped]] if history.times_s else None
+    return Outcome(history, len(evals), stopped, _left(stopped, len(evals)), shown, _lost(scores, kept), left_s)
 
 
 def first_stop(rule: Detector, evals: Sequence[Eval]) -> int | None:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstopd.core.curve import STDERR, curve, with_errors
+from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
+from evalstopd.core.curve import STDERR, curve, per_step, with_errors
 from evalstopd.core.model import Mode, Point
-from evalstopd.report.replay.history import History
+from evalstopd.report.replay.history import History, JobTag
 from evalstopd.report.replay.labels import labels
 
 _LESS_IS_BETTER = re.compile(r"(^|[/_.-])(loss|error|err|perplexity|ppl|wer|cer|mse|mae|rmse)([/_.-]|$)", re.IGNORECASE)
@@ -23,9 +24,18 @@ class Pick:
     mode: Mode | None = None
 
 
-def histories(
-    name: str, source: str, family: str, series: Mapping[str, Sequence[Point]], pick: Pick
-) -> Iterator[History]:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a run's series come from; `job` is the Slurm job its tags name, `timed` if timestamps are a clock's."""
+
+    name: str
+    source: str
+    family: str
+    job: JobTag | None = None
+    timed: bool = False
+
+
+def histories(origin: Origin, series: Mapping[str, Sequence[Point]], pick: Pick) -> Iterator[History]:
     """Yield a run's held-out series (or the one that was named) as histories, labelled by their own shape.
 
     Without a name, the primary metric is the first in the alphabet that is not a loss.
@@ -34,11 +44,31 @@ def histories(
     chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
     for key in keys:
         beside = series.get(f"{key}{STDERR}")
-        evals = curve(series[key] if beside is None else with_errors(series[key], beside))
-        if len(evals) >= _FEWEST:
-            mode = pick.mode or guessed_mode(key)
-            shape = labels([each.score for each in evals], mode)
-            yield History(name, source, family, key, mode, evals, shape, primary=key == chosen)
+        points = per_step(series[key] if beside is None else with_errors(series[key], beside))
+        if len(points) >= _FEWEST:
+            yield _history(origin, key, points, pick, primary=key == chosen)
+
+
+def _history(origin: Origin, key: str, points: Sequence[Point], pick: Pick, *, primary: bool) -> History:
+    mode = pick.mode or guessed_mode(key)
+    return History(
+        name=origin.name,
+        source=origin.source,
+        family=origin.family,
+        metric=key,
+        mode=mode,
+        evals=curve(points),
+        labels=labels([each.value for each in points], mode),
+        primary=primary,
+        job=origin.job,
+        times_s=tuple(point.timestamp_ms / 1000 for point in points) if origin.timed else (),
+    )
+
+
+def job_of(tags: Mapping[str, str]) -> JobTag | None:
+    """Return the job that a run's tags name; None without the tag."""
+    raw_id = tags.get(JOB_ID_TAG, "").strip()
+    return JobTag(raw_id, tags.get(CLUSTER_TAG, "").strip()) if raw_id else None
 
 
 def guessed_mode(metric: str) -> Mode:

@@ -9,7 +9,7 @@ from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected
 from evalstopd.ports import MetricsSource, RunList, RunQuery, RunReading
 from evalstopd.report.replay.history import History
-from evalstopd.report.replay.sources.series import Pick, histories, wanted
+from evalstopd.report.replay.sources.series import Origin, Pick, histories, job_of, wanted
 
 SCHEME = re.compile(r"mlflow:(?P<experiment>.+)", re.DOTALL)
 MOST_RUNS = 2000
@@ -39,8 +39,9 @@ def _read(tracker: Tracker, experiment: str, runs: Sequence[RunFacts], pick: Pic
         points = _points(answers[query])
         if points:
             series.setdefault(query.run_id, {})[query.metric] = points
+    jobs = {run.run_id: job_of(run.tags) for run in runs}
     for run_id, each in series.items():
-        yield from histories(run_id, f"experiment {experiment}", "mlflow", each, pick)
+        yield from histories(Origin(run_id, f"experiment {experiment}", "mlflow", jobs[run_id], timed=True), each, pick)
 
 
 def _points(answer: RunReading | EvalstopError) -> tuple[Point, ...]:
