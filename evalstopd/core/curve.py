@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from evalstopd.core.model import Eval, Mode, Point
 
 # MLflow stores an infinity as the largest double; nothing real is that large.
 _LARGEST_SCORE = 1e308
-STDERR = "_stderr"
-"""What a metric's name ends in where its own standard error is logged beside it."""
 
 
 def is_score(value: float | None) -> bool:
@@ -33,25 +30,6 @@ def per_step(points: Iterable[Point]) -> tuple[Point, ...]:
         if is_score(point.value) and (held is None or _recency(held) < _recency(point)):
             latest[point.step] = point
     return tuple(latest[step] for step in sorted(latest))
-
-
-def with_errors(points: Sequence[Point], errors: Iterable[Point]) -> tuple[Point, ...]:
-    """Return points with the standard errors that were logged beside them: same step, nearest in time.
-
-    What is no standard error (zero, negative, not finite) counts as not logged.
-    """
-    by_step: dict[int, list[Point]] = {}
-    for each in errors:
-        if is_score(each.value) and each.value > 0:
-            by_step.setdefault(each.step, []).append(each)
-    return tuple(_with_error(point, by_step.get(point.step, ())) for point in points)
-
-
-def _with_error(point: Point, errors: Sequence[Point]) -> Point:
-    if not errors:
-        return point
-    nearest = min(errors, key=lambda each: (abs(each.timestamp_ms - point.timestamp_ms), each.value))
-    return replace(point, stderr=nearest.value)
 
 
 def best(evals: Sequence[Eval], mode: Mode) -> Eval | None:

@@ -79,7 +79,6 @@ def remark_values(remark: Remark) -> Values:
 
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
-_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode, WatchRow.trusted, WatchRow.notice_s)
 
 
 def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
@@ -87,6 +86,7 @@ def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
     return tuple(next(getattr(table, name) for table in tables if hasattr(table, name)) for name in names)
 
 
+_TERMS = _columns(Terms, WatchRow)
 POINT_COLUMNS = (PointRow.job, *(getattr(PointRow, each.name) for each in fields(Point)))
 WATCH_COLUMNS = (*KEY, WatchRow.restarts, WatchRow.submitted_s, *_TERMS, *_columns(Watch, WatchRow, LifeRow))
 PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
@@ -96,9 +96,12 @@ WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
 
 
+_AT = 6 + len(_TERMS)  # where a watch's terms end in its row
+
+
 def watch_of(row: Sequence[Any]) -> Watch:
     """Return the watch of a row of WATCH_COLUMNS."""
-    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[12], Terms(*row[6:12]), *row[13:])
+    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[_AT], Terms(*row[6:_AT]), *row[_AT + 1 :])
 
 
 def pin_of(row: Sequence[Any]) -> Pin:

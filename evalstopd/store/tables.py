@@ -96,6 +96,7 @@ class WatchRow(Base):
     mode: Mapped[Mode]
     trusted: Mapped[bool]
     notice_s: Mapped[float]
+    items: Mapped[int]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]

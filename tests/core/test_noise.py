@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.noise import evals_to_see, from_curve, from_items, sentence
+from evalstopd.core.noise import evals_to_see, from_curve, from_items, sentence, spread, with_prior
 
 
 def test_an_accuracy_of_one_still_has_an_error() -> None:
@@ -69,3 +69,14 @@ def test_after_so_many_evals_a_fall_is_mostly_seen() -> None:
 
     assert sum(d > 2 * error for d in differences(fall)) > 400
     assert sum(d > 2 * error for d in differences(0)) < 40
+
+
+@pytest.mark.parametrize("count", [4, 8, 40])
+def test_the_prior_weighs_as_much_as_one_second_difference(count: int) -> None:
+    stream = Random(count)
+    scores = [stream.gauss(0, 0.01) for _ in range(count - 1)] + [1.0]
+    shown, usual = from_curve(scores), 0.11 * spread(scores)
+    drawn = math.log(with_prior(scores) / shown) / math.log(usual / shown)
+
+    assert drawn == pytest.approx(1 / (count - 1))
+    assert with_prior([0.7] * 30) == with_prior([1.0, 2.0, 0.0]) == 0.0

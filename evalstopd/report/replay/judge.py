@@ -1,6 +1,5 @@
 """One rule over one run: where it would have stopped, what that would have saved and lost."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -8,6 +7,7 @@ from statistics import median
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors import Detector, Stop, detector
 from evalstopd.core.model import Eval, JobView, Mode
+from evalstopd.core.noise import spread
 from evalstopd.core.spec import Spec
 from evalstopd.report.replay.history import History
 
@@ -66,20 +66,6 @@ def smoothed(scores: Sequence[float]) -> list[float]:
     """Return the centred median of three; the ends keep their own score."""
     inner = [median(scores[i - 1 : i + 2]) for i in range(1, len(scores) - 1)]
     return [*scores[:1], *inner, *scores[-1:]] if len(scores) > 1 else list(scores)
-
-
-def spread(scores: Sequence[float]) -> float:
-    """Return the range from the 5th to the 95th percentile."""
-    ordered = sorted(scores)
-    return quantile(ordered, 0.95) - quantile(ordered, 0.05)
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, interpolated linearly."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def _left(stopped: int, evals: int) -> float:

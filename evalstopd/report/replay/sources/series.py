@@ -1,11 +1,12 @@
 """What all sources share: series of points by metric become histories, one metric of a run being its primary one."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
-from evalstopd.core.curve import STDERR, curve, per_step, with_errors
+from evalstopd.core.curve import curve, per_step
+from evalstopd.core.logged import completed, is_beside
 from evalstopd.core.model import Mode, Point
 from evalstopd.report.replay.history import History, JobTag
 from evalstopd.report.replay.labels import labels
@@ -13,15 +14,20 @@ from evalstopd.report.replay.labels import labels
 _LESS_IS_BETTER = re.compile(r"(^|[/_.-])(loss|error|err|perplexity|ppl|wer|cer|mse|mae|rmse)([/_.-]|$)", re.IGNORECASE)
 _HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)", re.IGNORECASE)
 _SPEED = re.compile(r"(runtime|per_second|epoch|_time|learning_rate)", re.IGNORECASE)
+_COUNT = re.compile(r"(_n|_items|samples|example_count)$", re.IGNORECASE)
 _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which metric of a run is meant and which way is better; empty and None: guessed from the names."""
+    """Which metric of a run is meant and which way is better; empty and None: guessed from the names.
+
+    `items` is the number of items behind each eval of the metric, where the run does not say; 0: not known.
+    """
 
     metric: str = ""
     mode: Mode | None = None
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,10 @@ def histories(origin: Origin, series: Mapping[str, Sequence[Point]], pick: Pick)
 
     Without a name, the primary metric is the first in the alphabet that is not a loss.
     """
-    keys = sorted(key for key in series if wanted(key, pick))
+    keys = sorted(key for key in series if wanted(key, pick, series))
     chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
     for key in keys:
-        beside = series.get(f"{key}{STDERR}")
-        points = per_step(series[key] if beside is None else with_errors(series[key], beside))
+        points = per_step(completed(key, series[key], series, lambda name: series[name], pick.items))
         if len(points) >= _FEWEST:
             yield _history(origin, key, points, pick, primary=key == chosen)
 
@@ -76,8 +81,12 @@ def guessed_mode(metric: str) -> Mode:
     return Mode.MIN if _LESS_IS_BETTER.search(metric) else Mode.MAX
 
 
-def wanted(key: str, pick: Pick) -> bool:
-    """Tell whether a metric is one to replay: the one that was named, else any that its name calls held out."""
+def wanted(key: str, pick: Pick, names: Collection[str]) -> bool:
+    """Tell whether a metric is one to replay: the one that was named, else any that its name calls held out.
+
+    `names` are all of the run's: what is logged beside another metric to tell of its noise is none.
+    """
     if pick.metric:
         return key == pick.metric
-    return not key.endswith(STDERR) and bool(_HELD_OUT.search(key)) and not _SPEED.search(key)
+    known = _SPEED.search(key) or _COUNT.search(key) or is_beside(key, names)
+    return bool(_HELD_OUT.search(key)) and not known

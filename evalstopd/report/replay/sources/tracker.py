@@ -32,7 +32,12 @@ def read_experiment(tracker: Tracker, experiment: str, pick: Pick) -> Iterator[H
 
 
 def _read(tracker: Tracker, experiment: str, runs: Sequence[RunFacts], pick: Pick) -> Iterator[History]:
-    queries = [RunQuery(run.run_id, key) for run in runs for key in sorted(run.metrics) if wanted(key, pick)]
+    queries = [
+        RunQuery(run.run_id, key, items=pick.items)
+        for run in runs
+        for key in sorted(run.metrics)
+        if wanted(key, pick, run.metrics)
+    ]
     answers = tracker.read(queries)
     series: dict[str, dict[str, Sequence[Point]]] = {}
     for query in queries:
