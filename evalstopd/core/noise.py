@@ -54,6 +54,19 @@ def from_curve(scores: Sequence[float]) -> float:
     return max(_from_steps(steps), smallest / 2)
 
 
+def from_bends(scores: Sequence[float]) -> float:
+    """Return the same as `from_curve`, but with the second differences' own size for their spread round a middle.
+
+    On a smooth curve their middle is near 0, and not to estimate it makes few scores tell more: on 10 flat scores the
+    estimate's spread is a third smaller. A curve that bends throughout looks noisier than it is.
+    """
+    if len(scores) < _FEWEST:
+        return 0.0
+    steps = list(map(sub, scores[1:], scores))
+    smallest = min(filter(None, map(abs, steps)), default=0.0)
+    return max(_sized(steps), smallest / 2)
+
+
 def of_evals(evals: Sequence[Eval]) -> float:
     """Return the noise of a curve's evals, in the unit of the score: the larger of what is known and is shown.
 
@@ -80,6 +93,15 @@ def with_prior(scores: Sequence[float]) -> float:
 def unfloored(scores: Sequence[float]) -> float:
     """Return the same without the floor of half a step, for scores that are means and have no scale of their own."""
     return _from_steps(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def unfloored_bends(scores: Sequence[float]) -> float:
+    """Return `from_bends` without its floor."""
+    return _sized(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def _sized(steps: list[float]) -> float:
+    return _MAD_TO_SD / _SECOND_DIFFERENCE * middle(list(map(abs, map(sub, steps[1:], steps))))
 
 
 def _from_steps(steps: list[float]) -> float:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
+from typing import ClassVar
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
@@ -12,9 +13,6 @@ from evalstopd.core.noise import from_curve, unfloored
 
 _SQRT2 = math.sqrt(2)
 _MOST_BLOCKS = 24
-_LOW_BLOCKS = 3
-_FIRST_VERDICT = 6
-_CAUTION = 12.0
 _GROWS_AFTER = 20
 
 
@@ -46,6 +44,11 @@ class Blocks:
     growth: float = 0.0
     mode: Mode = Mode.MAX
 
+    first: ClassVar[int] = 6
+    caution: ClassVar[float] = 12.0
+    persistence: ClassVar[tuple[tuple[int, float], ...]] = ((3, 1.0),)
+    """So many of the last blocks lie below the best stretch by such a part of the margin: any pair stops the run."""
+
     def __post_init__(self) -> None:
         if not 0 < self.c < math.inf or not 0 <= self.growth < math.inf:
             raise ValueError(f"{self._name}: c above 0 and growth of 0 or more are needed")
@@ -73,30 +76,46 @@ class Blocks:
 
     def _verdict(self, state: _State) -> Verdict:
         count = len(state.scores)
-        if count < _FIRST_VERDICT:
+        if count < self.first:
             return KEEP_GOING
         size = block_size(count)
         fine = block_means(state.scores, max(1, size // 2))
         blocks = fine if size == 1 else _paired(fine)
-        best, factor = best_stretch(blocks), self._factor(count) * (1 + _CAUTION / len(blocks))
-        noise = max(from_curve(blocks), _logged(state, size))
-        low = _low_blocks(blocks, best, factor * noise)
-        if low and size > 1:
-            noise = max(noise, unfloored(fine) / _SQRT2)
-            low = _low_blocks(blocks, best, factor * noise)
-        if low >= _LOW_BLOCKS:
-            return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
-        return Declining(low * size, _LOW_BLOCKS * size) if low else KEEP_GOING
+        best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))
+        noise = max(self._shown(blocks), _logged(state, size))
+        found = self._judged(blocks, best, factor * noise)
+        if found is not None and size > 1:
+            noise = max(noise, self._unfloored(fine) / _SQRT2)
+            found = self._judged(blocks, best, factor * noise)
+        if found is None:
+            return KEEP_GOING
+        low, (of, part) = found
+        if low >= of:
+            return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
+        return Declining(low * size, of * size)
+
+    def _judged(self, blocks: list[float], best: float, margin: float) -> tuple[int, tuple[int, float]] | None:
+        """Return how many of the last blocks are low, by the pair that is nearest to stopping the run; None: none."""
+        counts = ((_low_blocks(blocks, best, part * margin, of), (of, part)) for of, part in self.persistence)
+        low, pair = max(counts, key=lambda each: each[0] / each[1][0])
+        return (low, pair) if low else None
+
+    def _shown(self, blocks: list[float]) -> float:
+        return from_curve(blocks)
+
+    def _unfloored(self, blocks: list[float]) -> float:
+        return unfloored(blocks)
 
     def _factor(self, count: int) -> float:
         if count <= _GROWS_AFTER:
             return self.c
         return self.c * (1 + self.growth * math.log(count / _GROWS_AFTER))
 
-    def _reason(self, size: int, margin: float, noise: float, best: float) -> str:
+    def _reason(self, of: tuple[int, int], margin: float, noise: float, best: float) -> str:
         side = "below" if self.mode is Mode.MAX else "above"
         shown = best if self.mode is Mode.MAX else -best
-        stretch = f"each of the last {_LOW_BLOCKS} " + ("evals" if size == 1 else f"means of {size} evals")
+        count, size = of
+        stretch = f"each of the last {count} " + ("evals" if size == 1 else f"means of {size} evals")
         return f"{stretch} lies {side} the best stretch ({shown:.6g}) by more than {margin:.3g} (noise {noise:.3g})"
 
 
@@ -130,10 +149,10 @@ def _paired(halves: list[float]) -> list[float]:
     return [(a + b) / 2 for a, b in zip(halves[odd::2], halves[odd + 1 :: 2], strict=True)]
 
 
-def _low_blocks(blocks: list[float], best: float, margin: float) -> int:
-    """Return how many of the newest blocks, up to three, lie below the best stretch by the margin; 0 without one."""
+def _low_blocks(blocks: list[float], best: float, margin: float, most: int) -> int:
+    """Return how many of the newest blocks, up to `most`, lie below the best stretch by the margin; 0 without one."""
     count = 0
-    for block in reversed(blocks[-_LOW_BLOCKS:]):
+    for block in reversed(blocks[-most:]):
         if margin <= 0 or block > best - margin:
             break
         count += 1
