@@ -1,13 +1,14 @@
 """How noisy an eval is, and what its owner is told."""
 
 import math
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.noise import evals_to_see, from_curve, from_items, sentence, spread, with_prior
+from evalstopd.core.noise import evals_to_see, from_bends, from_curve, from_items, sentence, spread, with_prior
 
 
 def test_an_accuracy_of_one_still_has_an_error() -> None:
@@ -80,3 +81,15 @@ def test_the_prior_weighs_as_much_as_one_second_difference(count: int) -> None:
 
     assert drawn == pytest.approx(1 / (count - 1))
     assert with_prior([0.7] * 30) == with_prior([1.0, 2.0, 0.0]) == 0.0
+
+
+def test_the_bends_own_size_is_not_low_on_few_scores() -> None:
+    stream = Random(5)
+    runs = [[stream.gauss(0, 1) for _ in range(8)] for _ in range(1500)]
+
+    def mean_log(estimate: Callable[[list[float]], float]) -> float:
+        return sum(math.log(estimate(run)) for run in runs) / len(runs)
+
+    assert mean_log(from_bends) == pytest.approx(0.0, abs=0.06)
+    assert mean_log(from_curve) < -0.1
+    assert from_bends([1.0, 2.0, 0.0]) == 0.0

@@ -4,15 +4,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
-from typing import ClassVar
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
-from evalstopd.core.noise import from_curve, unfloored
+from evalstopd.core.noise import from_bends, from_curve, unfloored, unfloored_bends
 
 _SQRT2 = math.sqrt(2)
 _MOST_BLOCKS = 24
+_QUICK, _SLOW = 3, 6
+_FIRST_VERDICT = 6
+_CAUTION = 12.0
 _GROWS_AFTER = 20
 
 
@@ -36,22 +38,24 @@ class Blocks:
     evals. Up to 20
     evals the factor is `c`; after that c (1 + growth ln(evals / 20)), so that a long run is not stopped by the
     mere number of looks. No verdict before 6 evals. No units: `c` is in multiples of the run's own noise.
+    Variants that were tried: `caution` in place of 12; `slow` above 0, with which six low blocks in a row need only
+    that part of the margin; `plain` 1, with which the second differences' own size stands for their spread.
 
     Source: docs/rules.md, "blocks" (own work; persistence is what real curves reward, not single dips).
     """
 
     c: float = 1.75
     growth: float = 0.0
+    caution: float = _CAUTION
+    slow: float = 0.0
+    plain: int = 0
     mode: Mode = Mode.MAX
-
-    first: ClassVar[int] = 6
-    caution: ClassVar[float] = 12.0
-    persistence: ClassVar[tuple[tuple[int, float], ...]] = ((3, 1.0),)
-    """So many of the last blocks lie below the best stretch by such a part of the margin: any pair stops the run."""
 
     def __post_init__(self) -> None:
         if not 0 < self.c < math.inf or not 0 <= self.growth < math.inf:
             raise ValueError(f"{self._name}: c above 0 and growth of 0 or more are needed")
+        if not 0 <= self.caution < math.inf or not 0 <= self.slow <= 1 or self.plain not in (0, 1):
+            raise ValueError(f"{self._name}: caution of 0 or more, slow in [0, 1] and plain of 0 or 1 are needed")
 
     @property
     def _name(self) -> str:
@@ -60,7 +64,9 @@ class Blocks:
     @property
     def spec(self) -> str:
         """Return the rule as text."""
-        return f"{self._name}:c={self.c:g},growth={self.growth:g}"
+        variant = (("caution", self.caution, _CAUTION), ("slow", self.slow, 0), ("plain", self.plain, 0))
+        changed = "".join(f",{name}={value:g}" for name, value, usual in variant if value != usual)
+        return f"{self._name}:c={self.c:g},growth={self.growth:g}{changed}"
 
     def start(self, job: JobView) -> _State:
         """Return the state before the first eval."""
@@ -76,7 +82,7 @@ class Blocks:
 
     def _verdict(self, state: _State) -> Verdict:
         count = len(state.scores)
-        if count < self.first:
+        if count < _FIRST_VERDICT:
             return KEEP_GOING
         size = block_size(count)
         fine = block_means(state.scores, max(1, size // 2))
@@ -96,15 +102,18 @@ class Blocks:
 
     def _judged(self, blocks: list[float], best: float, margin: float) -> tuple[int, tuple[int, float]] | None:
         """Return how many of the last blocks are low, by the pair that is nearest to stopping the run; None: none."""
-        counts = ((_low_blocks(blocks, best, part * margin, of), (of, part)) for of, part in self.persistence)
-        low, pair = max(counts, key=lambda each: each[0] / each[1][0])
-        return (low, pair) if low else None
+        low = _low_blocks(blocks, best, margin, _QUICK)
+        if self.slow and low < _QUICK:
+            slowly = _low_blocks(blocks, best, self.slow * margin, _SLOW)
+            if slowly * _QUICK > low * _SLOW:
+                return slowly, (_SLOW, self.slow)
+        return (low, (_QUICK, 1.0)) if low else None
 
     def _shown(self, blocks: list[float]) -> float:
-        return from_curve(blocks)
+        return from_bends(blocks) if self.plain else from_curve(blocks)
 
     def _unfloored(self, blocks: list[float]) -> float:
-        return unfloored(blocks)
+        return unfloored_bends(blocks) if self.plain else unfloored(blocks)
 
     def _factor(self, count: int) -> float:
         if count <= _GROWS_AFTER:
