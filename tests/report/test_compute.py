@@ -1,5 +1,6 @@
 """Savings in GPU-hours: which runs are joined to which jobs, what is counted, what is left out and said."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -148,3 +149,17 @@ def test_an_accounting_file_that_is_not_there_is_told_before_anything_is_read(tm
 
     assert done.exit_code == 78
     assert "cannot be read as sacct's output" in done.stderr
+
+
+def test_the_csv_has_each_runs_hours(runs: Path, tmp_path: Path) -> None:
+    run(runs, "a", FALL, job_id="7")
+    run(runs, "b", FALL)
+    table, out = tmp_path / "sacct.txt", tmp_path / "out.csv"
+    table.write_text(f"{HEAD}\n{job('7', 9, account='=ml')}\n")
+    asked = ["replay", str(runs), "--sacct", str(table), "--rule", "k-declines:k=2", "--csv", str(out)]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    with out.open(newline="") as file:
+        lines = {line["name"]: line for line in csv.DictReader(file)}
+
+    assert (lines["a"]["account"], lines["a"]["gpu_hours"], lines["a"]["gpu_hours_saved"]) == ("'=ml", "36.0", "12.0")
+    assert lines["b"]["gpu_hours"] == ""

@@ -33,6 +33,10 @@ class Joined:
     runs: Runs = field(repr=False)
     missing: Mapping[str, int] = field(default_factory=dict)
 
+    def job_of(self, history: History) -> Job | None:
+        """Return the job of a curve; None for one that is not joined, or not its run's primary one."""
+        return self.runs.get(_name(history)) if history.primary else None
+
 
 @dataclass(frozen=True, slots=True)
 class Hours:
@@ -83,14 +87,18 @@ def join(histories: Sequence[History], lives: Sequence[Accounted]) -> Joined:
 
 def hours(rule: str, found: Iterable[Outcome], joined: Joined) -> tuple[Hours, ...]:
     """Return what a rule saves, over all joined jobs first, then by account in the order of their hours."""
-    pairs = [(each, joined.runs[_name(each.history)]) for each in found if _counts(each, joined)]
+    pairs = [(each, job) for each in found if (job := joined.job_of(each.history)) is not None]
     accounts = sorted({job.account for _, job in pairs})
     rows = [_hours(rule, name, [pair for pair in pairs if pair[1].account == name]) for name in accounts]
     return (_hours(rule, "", pairs), *sorted(rows, key=lambda row: -row.gpu_hours))
 
 
-def _counts(each: Outcome, joined: Joined) -> bool:
-    return each.history.primary and _name(each.history) in joined.runs
+def saved_hours(each: Outcome, job: Job) -> float:
+    """Return the GPU-hours from the stop's eval to the run's last one, never more than the job had.
+
+    What the job did after its last eval counts as not saved; an owner's notice is not taken off.
+    """
+    return min(job.gpu_hours, job.gpus * max(0.0, each.left_s or 0.0) / _HOUR_S)
 
 
 def _name(history: History) -> tuple[str, str]:
@@ -121,17 +129,9 @@ def _of_lives(lives: Sequence[Accounted]) -> Job | str:
 
 
 def _hours(rule: str, account: str, pairs: Sequence[tuple[Outcome, Job]]) -> Hours:
-    saved = [_saved(each, job) for each, job in pairs]
+    saved = [saved_hours(each, job) for each, job in pairs]
     losing = sum(hours for hours, (each, _) in zip(saved, pairs, strict=True) if each.lost > _LOSES)
     return Hours(rule, account, len(pairs), sum(job.gpu_hours for _, job in pairs), _total(saved), losing)
-
-
-def _saved(each: Outcome, job: Job) -> float:
-    """Return the GPU-hours from the stop's eval to the run's last one, never more than the job had.
-
-    What the job did after its last eval counts as not saved; an owner's notice is not taken off.
-    """
-    return min(job.gpu_hours, job.gpus * max(0.0, each.left_s or 0.0) / _HOUR_S)
 
 
 def _total(saved: Sequence[float]) -> Estimate:

@@ -77,11 +77,11 @@ def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
         for label in labels
         for row in grouped(rule, label, each, ask.base_rate, _by(name))
     ]
+    account = None if lives is None else _accounted(found, join(histories, lives))
     if places.csv is not None:
-        write_csv(places.csv, found)
+        write_csv(places.csv, found, account)
     if places.plots is not None:
         _draw(places.plots, ask, histories, found, labels[0])
-    account = None if lives is None else _accounted(found, join(histories, lives))
     return as_json(len(histories), rows, groups, account) if json_out else as_text([*rows, *groups], account)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from evalstopd.report.replay.compute import Hours, Joined
+from evalstopd.report.replay.compute import Hours, Joined, saved_hours
 from evalstopd.report.replay.intervals import Estimate
 from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.nulls import FalseStops
@@ -24,6 +24,9 @@ _COLUMNS = (
     "lost_over_5pct",
     "lost_over_10pct",
 )
+
+
+_HOURS = ("account", "gpu_hours", "gpu_hours_saved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +116,13 @@ def proposal_as_json(found: Proposal) -> str:
     return json.dumps(answer | {"expected": _plain(found.row)}, indent=2)
 
 
-def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]]) -> None:
-    """Write one line a rule and run to a CSV file; what was in the file is replaced."""
+def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]], accounts: Accounts | None = None) -> None:
+    """Write one line a rule and run to a CSV file, with its GPU-hours if joined; what was in the file is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(_HEAD)
-        writer.writerows(_line(rule, each) for rule, outcomes in found.items() for each in outcomes)
+        writer.writerow([*_HEAD, *(() if accounts is None else _HOURS)])
+        for rule, outcomes in found.items():
+            writer.writerows([*_line(rule, each), *_own_hours(each, accounts)] for each in outcomes)
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
@@ -167,6 +171,13 @@ def _hours_as_data(accounts: Accounts) -> dict[str, Any]:
         for each in accounts.rows
     ]
     return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows}
+
+
+def _own_hours(each: Outcome, accounts: Accounts | None) -> tuple[object, ...]:
+    if accounts is None:
+        return ()
+    job = accounts.joined.job_of(each.history)
+    return ("",) * len(_HOURS) if job is None else (harmless(job.account), job.gpu_hours, saved_hours(each, job))
 
 
 def _line(rule: str, each: Outcome) -> tuple[object, ...]:
