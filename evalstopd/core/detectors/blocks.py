@@ -98,7 +98,7 @@ class Blocks:
         low, (of, part) = found
         if low >= of:
             return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
-        return Declining(low * size, of * size)
+        return Declining(low * size, of * size, size)
 
     def _judged(self, blocks: list[float], best: float, margin: float) -> tuple[int, tuple[int, float]] | None:
         """Return how many of the last blocks are low, by the pair that is nearest to stopping the run; None: none."""
