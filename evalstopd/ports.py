@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from evalstopd.core.binding import Binding, RunFacts
+from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -52,6 +54,19 @@ class Cluster(Protocol):
         Raises Rejected where there is no right to; Unavailable where the outcome is unknown.
         """
 
+    def requeue_hold(self, job_id: str) -> None:
+        """Ask to end this running job's life and to hold it in the queue for a next one; success proves nothing.
+
+        What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
+        Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on; one that is not held stays as it is.
+
+        Raises Rejected without the right to (an admin's hold is not the owner's to lift), or for an ended job.
+        """
+
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
@@ -64,18 +79,22 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
+
+    `items` is the number of items behind each of its evals, where the site knows it and the run may not say (0: no).
+    """
 
     run_id: str
     metric: str
     proxy: str = ""
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
-    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
     has the points of the query's proxy; none where they could not be read.
     """
 
@@ -158,19 +177,50 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to a job's owner, in the words that every other place uses."""
+    """One message to a job's owner, in the words that every other place uses.
+
+    `ref` names what it is about (an intent's id, or a life's early warning), `kind` which of its messages it is.
+    """
 
     key: JobKey
     user: str
     subject: str
     text: str
+    kind: str = "notice"
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a message: sent, or why not."""
+
+    message: Message
+    sent: bool
+    how: str = ""
+
+    @property
+    def event(self) -> str:
+        """Return the kind of event that this is."""
+        return "told" if self.sent else "not-told"
+
+    @property
+    def text(self) -> str:
+        """Return the same in words."""
+        what = f"the owner {'was' if self.sent else 'could not be'} told ({self.message.kind})"
+        return f"{what}: {self.how}" if self.how else what
 
 
 class Notifier(Protocol):
-    """Tells people. Never raises for a broken channel: what could not be sent is logged."""
+    """Tells people. Never raises for a broken channel and never waits for one: what could not be sent is logged."""
 
-    def tell(self, message: Message) -> None:
-        """Send one message."""
+    def tell(self, message: Message) -> Receipt | None:
+        """Send one message; return what became of it, or None where only `receipts` will tell."""
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Return what became of messages since the last call. None for those of a process that has ended."""
+
+    def close(self) -> None:
+        """Send what still waits, for a short while; what was not sent by then never is."""
 
 
 class KillSwitch(Protocol):
@@ -187,7 +237,7 @@ class Book:
     `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
     ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
-    pairs already remarked on.
+    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -196,6 +246,7 @@ class Book:
     triggered: Mapping[JobKey, int] = field(default_factory=dict)
     booked: frozenset[JobKey] = frozenset()
     said: frozenset[tuple[str, str]] = frozenset()
+    breakers: tuple[BreakerTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +255,8 @@ class Changes:
 
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
-    already stay as they are, but a point without a standard error takes one; bindings, remarks and events are
-    appended.
+    already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
+    turns are appended. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -216,6 +267,8 @@ class Changes:
     would_be: tuple[WouldBeStop, ...] = ()
     bindings: tuple[Binding, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    breakers: tuple[BreakerTurn, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -228,6 +281,8 @@ class Changes:
                 self.would_be,
                 self.bindings,
                 self.remarks,
+                self.breakers,
+                self.credits,
             )
         )
 
@@ -243,6 +298,12 @@ class Store(Protocol):
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs."""
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
 
     def record(self, changes: Changes) -> None:
         """Write all changes in one transaction, or none."""
@@ -272,8 +333,14 @@ class Archive(Protocol):
     def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
         """Return the would-be stops of these jobs."""
 
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs."""
+
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects (a job key's text, or `site`)."""
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,23 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
-from evalstopd.core.model import Mode, Rung
+from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.errors import Misconfigured
 
@@ -76,17 +86,32 @@ class StoreSettings(_Part):
 
 
 class RuleSettings(_Part):
-    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
+    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
+
+    `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
+    """
 
     rung: _RungWord = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = Field(default=0, ge=0, le=10**12)
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
     stale_s: float = Field(default=900.0, gt=0)
+
+
+class CapsSettings(_Part):
+    """The most stops within an hour, and when breakers fall back to observe: at so many decisions or accounts."""
+
+    stops: int = Field(default=20, ge=1)
+    stops_per_account: int = Field(default=5, ge=1)
+    gpu_share: float = Field(default=0.25, gt=0, le=1)
+    breaker_decisions: int = Field(default=10, ge=2)
+    breaker_accounts: int = Field(default=3, ge=2)
+    hold_s: float = Field(default=86400.0, gt=0)
 
 
 class ScorecardSettings(_Part):
@@ -102,9 +127,10 @@ class ScorecardSettings(_Part):
 
 
 class EnforceSettings(_Part):
-    """A written reason to enforce without a passed scorecard, and the notice that an owner gets, in seconds."""
+    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped."""
 
     override: str = ""
+    stop_action: StopAction = StopAction.CANCEL
     notice_s: float = Field(default=1800.0, ge=0)
 
 
@@ -122,6 +148,44 @@ class DaemonSettings(_Part):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 
+_LOCAL = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
+_DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
+
+
+class NotifySettings(_Part):
+    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds."""
+
+    kinds: tuple[Literal["log", "command", "smtp"], ...] = ("log",)
+    most_waiting: int = Field(default=200, ge=1, le=100_000)
+    command: tuple[str, ...] = ()
+    command_time_limit_s: float = Field(default=10.0, gt=0, le=300)
+    smtp_host: str = "localhost"
+    smtp_port: int = Field(default=0, ge=0, le=65535)
+    smtp_security: Literal["starttls", "tls", "none"] = "starttls"
+    smtp_user: str = ""
+    smtp_password_file: str = ""
+    smtp_ca_file: str = ""
+    smtp_from: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$")
+    smtp_to: str = Field(default="", pattern=rf"^$|^({_LOCAL}|[A-Za-z0-9._+-]*\{{user\}}[A-Za-z0-9._+-]*)@{_DOMAIN}$")
+    smtp_time_limit_s: float = Field(default=20.0, gt=0, le=300)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Refuse a kind without what it needs, and a password that would go over the wire for all to read."""
+        faults = (
+            (not self.kinds, 'kinds is empty: "log" is the least'),
+            ("command" in self.kinds and not self.command, 'kinds has "command", but command names no program'),
+            (bool(self.command) and not self.command[0].startswith("/"), "command: an absolute path is needed"),
+            ("smtp" in self.kinds and not (self.smtp_from and self.smtp_to), '"smtp" needs smtp_from and smtp_to'),
+            (bool(self.smtp_user) != bool(self.smtp_password_file), "smtp_user and smtp_password_file go together"),
+            (bool(self.smtp_user) and self.smtp_security == "none", "no password is sent without starttls or tls"),
+        )
+        fault = next((text for holds, text in faults if holds), None)
+        if fault is not None:
+            raise ValueError(fault)
+        return self
+
+
 class Settings(BaseSettings):
     """All settings, in effect: variables win over the file, the file over the defaults."""
 
@@ -134,10 +198,12 @@ class Settings(BaseSettings):
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
+    caps: CapsSettings = CapsSettings()
     scorecard: ScorecardSettings = ScorecardSettings()
     enforce: EnforceSettings = EnforceSettings()
     trust: TrustSettings = TrustSettings()
     daemon: DaemonSettings = DaemonSettings()
+    notify: NotifySettings = NotifySettings()
 
     @classmethod
     def settings_customise_sources(
@@ -188,6 +254,7 @@ def make_rules(settings: Settings) -> Rules:
         rule=detector(settings.rules.rule, settings.rules.mode).spec,
         metric=settings.rules.metric,
         proxy=settings.rules.proxy,
+        items=settings.rules.items,
         mode=settings.rules.mode,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
@@ -197,6 +264,8 @@ def make_rules(settings: Settings) -> Rules:
         tick_s=settings.daemon.tick_s,
         stale_s=settings.rules.stale_s,
         candidates=settings.rules.candidates,
+        caps=Caps(**settings.caps.model_dump()),
+        action=settings.enforce.stop_action,
     )
 
 

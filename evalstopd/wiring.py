@@ -1,22 +1,32 @@
 """Settings become adapters, adapters become a loop: the one module that imports concrete adapters."""
 
 import os
+import pwd
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.command import CommandChannel
 from evalstopd.adapters.notify.log import LogNotifier
+from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
+from evalstopd.adapters.notify.outbox import Outbox
+from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
 from evalstopd.checks import Probe, probe
 from evalstopd.core.model import Rung
-from evalstopd.errors import Misconfigured, Unavailable
+from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.loop import Loop, Stance
-from evalstopd.ports import Changes, Ports
+from evalstopd.loop.ledger import Ledger
+from evalstopd.ports import Changes, Notifier, Ports
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -26,9 +36,10 @@ from evalstopd.report.scorecard import (
     override_remark,
     read_scorecard,
 )
-from evalstopd.settings import Settings, make_rules
+from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
+from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 
 
 def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
@@ -48,7 +59,7 @@ def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = 
         runs=metrics,
         keeper=make_keeper(settings),
         store=store,
-        notifier=LogNotifier(),
+        notifier=make_notifier(settings),
         kill_switch=make_kill_switch(settings),
         should_stop=stopping.is_set,
     )
@@ -91,6 +102,40 @@ def make_plain_cluster() -> SlurmCluster:
     return SlurmCluster(run=ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
 
 
+def undo_stop(name: str, config: Path | None) -> Undone:
+    """Undo a stop with the caller's own rights; who can read neither settings nor store does it by Slurm alone.
+
+    Raises as `undo` does, and what is wrong with settings or store where a settings file was named.
+    """
+    target, uid, ledger = parse_target(name), os.getuid(), None
+    run = ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath))
+    try:
+        store = make_checked_store(load_settings(config))
+        target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+    except (Misconfigured, Unavailable, Fatal):
+        if config is not None:
+            raise
+    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger)
+
+
+def _found(target: Target, store: SqlStore) -> Target:
+    """Return the target with what the store has of its newest stop."""
+    keys = [watch.key for watch in store.find(target.job_id)]
+    if target.named is not None:
+        keys = [key for key in keys if (key.cluster, key.uid, key.submitted_s) == target.named]
+    intents = store.intents_of(keys[:1])
+    if not intents:
+        raise Rejected(f"evalstopd has decided no stop of job {target.job_id}")
+    return replace(target, intent=intents[0])
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
 def make_metrics(settings: Settings) -> MlflowSource:
     """Return the tracker's adapter. Raises Misconfigured without a good address."""
     mlflow = settings.mlflow
@@ -112,6 +157,34 @@ def make_metrics(settings: Settings) -> MlflowSource:
 def make_keeper(settings: Settings) -> KeeperClient:
     """Return the client of the privileged helper."""
     return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s)
+
+
+def make_notifier(settings: Settings) -> Notifier:
+    """Return what tells owners, by the kinds that the site chose."""
+    channels = _channels(settings)
+    if not channels:
+        return LogNotifier()
+    outbox = Outbox(Several(channels), settings.notify.most_waiting)
+    return AlsoLogged(LogNotifier(), outbox) if "log" in settings.notify.kinds else outbox
+
+
+def _channels(settings: Settings) -> tuple[Channel, ...]:
+    """Return the chosen ways that may be slow or broken: all but the log."""
+    asked = settings.notify
+    server = MailServer(
+        host=asked.smtp_host,
+        port=asked.smtp_port,
+        security=Security(asked.smtp_security),
+        user=asked.smtp_user,
+        password_file=asked.smtp_password_file,
+        ca_file=asked.smtp_ca_file,
+        limit_s=asked.smtp_time_limit_s,
+    )
+    known: dict[str, Channel] = {
+        "command": CommandChannel(asked.command, asked.command_time_limit_s),
+        "smtp": MailChannel(server, asked.smtp_from, asked.smtp_to),
+    }
+    return tuple(known[kind] for kind in dict.fromkeys(asked.kinds) if kind in known)
 
 
 def make_store(settings: Settings) -> SqlStore:
@@ -155,6 +228,10 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
             raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
         return "not set"
 
+    def notify() -> str:
+        channels = _channels(settings)
+        return Several(channels).check() if channels else "messages go to the daemon's log"
+
     return (
         probe("slurm", slurm),
         probe("mlflow", lambda: make_metrics(settings).ping()),
@@ -162,4 +239,5 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("store", store),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
+        probe("notify", notify),
     )

@@ -2,17 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.curve import curve
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
-from evalstopd.core.intent import UNKNOWN_END
+from evalstopd.core.intent import UNKNOWN_END, Intent
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch, in_effect
+from evalstopd.core.watch import PinState, Terms, Watch, in_effect
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.report import Tally
@@ -41,7 +42,7 @@ class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
-    job by what was read of it. `killed` tells whether the kill switch was set.
+    job by what was read of it. `killed` tells whether the kill switch was set. `breakers` are those that hold.
     """
 
     snapshot: Snapshot
@@ -54,11 +55,14 @@ class Observation:
     last: Mapping[JobKey, RunReading]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
     killed: bool = False
+    breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
 
-    def at_most(self, key: JobKey, standing: Standing) -> Standing:
-        """Return a job's standing, no higher than observe where its metric is known to mislead."""
-        refused = next((each for each in self.cautions.get(key, ()) if each.refuse), None)
-        return standing if refused is None else standing.at_most(Rung.OBSERVE, refused.text)
+    def at_most(self, watch: Watch, standing: Standing) -> Standing:
+        """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
+        refused = next((each for each in self.cautions.get(watch.key, ()) if each.refuse), None)
+        breaker = held_by(watch.account, self.breakers)
+        why = refused.text if refused is not None else f"breaker: {breaker.text}" if breaker is not None else ""
+        return standing.at_most(Rung.OBSERVE, why) if why else standing
 
 
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
@@ -88,8 +92,9 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         _last_readings(ports, book, endings, tally),
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
         ports.kill_switch.engaged(),
+        holding(book.breakers, snapshot.now_s),
     )
-    lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
+    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
 
 
@@ -148,7 +153,8 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
 
 def _query(one: Seen, rules: Rules) -> RunQuery:
     """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
-    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric, rules.proxy)
+    terms = one.standing.terms
+    return RunQuery(one.wishes.run_id or "", terms.metric, rules.proxy, terms.items)
 
 
 def _sort_answers(
@@ -175,7 +181,7 @@ def _last_readings(
 ) -> dict[JobKey, RunReading]:
     """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
     over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
-    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    queries = {watch.key: _last_query(watch.run_id, in_effect(watch)) for watch in over if watch.run_id}
     if not queries:
         return {}
     answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
@@ -183,6 +189,15 @@ def _last_readings(
         tally.trouble(f"MLflow, last reading: {error}")
     found = {key: answers.get(query) for key, query in queries.items()}
     return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
+
+
+def ending_query(intent: Intent) -> EndingQuery:
+    """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
+    return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+
+
+def _last_query(run_id: str, terms: Terms) -> RunQuery:
+    return RunQuery(run_id, terms.metric, items=terms.items)
 
 
 def _endings(
@@ -193,7 +208,7 @@ def _endings(
     keys = {each.key for each in here}
     lives = {EndingQuery(each.key.job_id, each.job.life) for each in here}
     gone = [EndingQuery(watch.key.job_id, watch.life) for watch in book.watches if watch.key not in keys]
-    stopped = [EndingQuery(each.key.job_id, each.life) for each in book.intents if not each.closed]
+    stopped = [ending_query(each) for each in book.intents if not each.closed]
     asked = list(dict.fromkeys([*gone, *(query for query in stopped if query not in lives)]))
     if not asked:
         return {}

@@ -3,7 +3,19 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-_ACTS = ("planned", "warned", "pinned", "promoted", "signalled", "cancelled", "confirmed", "vetoed", "abandoned")
+_ACTS = (
+    "planned",
+    "warned",
+    "pinned",
+    "promoted",
+    "signalled",
+    "cancelled",
+    "held",
+    "confirmed",
+    "undone",
+    "vetoed",
+    "abandoned",
+)
 
 
 @dataclass(slots=True)
@@ -40,7 +52,11 @@ class TickReport:
             f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['due']} read, "
             f"{self.counts['evals']} new evals"
         )
-        acts = [f"{self.counts[act]} {act}" for act in (*_ACTS, "would be stopped", "refused") if self.counts[act]]
+        acts = [
+            f"{self.counts[act]} {act}"
+            for act in (*_ACTS, "warned early", "held by caps", "would be stopped", "refused")
+            if self.counts[act]
+        ]
         done = ", ".join(acts) or "nothing to do"
         trouble = f"; trouble: {'; '.join(self.troubles)}" if self.troubles else ""
         return f"{seen}; {done}{trouble}"

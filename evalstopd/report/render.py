@@ -11,8 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
+from evalstopd.core.words import early_state, unsure
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
@@ -52,6 +54,17 @@ def status_table(rows: Sequence[StatusRow]) -> RenderableType:
         table.add_row(*map(Text, _status_cells(row)))
     reasons = [Text(f"{row.job} {row.state}: {plain(row.why)}") for row in rows if row.why]
     return Group(table, *([Text("")] if reasons else []), *reasons)
+
+
+def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
+    """Return the breakers: which hold, since when and why."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("CLUSTER", "BREAKER", "HOLDS", "SINCE", "UNTIL", "BY", "WHY"):
+        table.add_column(title, no_wrap=title != "WHY")
+    for row in rows:
+        cells = (row.cluster, row.scope, "yes" if row.holds else "no", when(row.at_s), when(row.until_s), row.by)
+        table.add_row(*(Text(plain(cell, 60)) for cell in cells), Text(plain(row.text)))
+    return table
 
 
 def explanation(found: Explanation) -> RenderableType:
@@ -116,6 +129,9 @@ def _decisions(found: Explanation) -> list[str]:
     for intent in found.intents:
         lines.append(f"stop decided at step {intent.evidence.trigger_step}, now {intent.state.value}:")
         lines += [f"  {when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id]
+        lines += [f"  {plain(unsure(intent))}"] if intent.telling else []
+    lines += [f"early warning: {plain(early_state(found.watch.early))}"] if found.watch.early is not None else []
+    lines += [f"credited: {c.gpu_hours:.3f} GPU-hours to {plain(c.account)}/{plain(c.user)}" for c in found.credits]
     lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
     lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]

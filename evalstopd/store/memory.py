@@ -7,6 +7,8 @@ from dataclasses import replace
 from threading import Lock
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -35,6 +37,8 @@ class MemoryStore:
         self._holders: dict[str, Binding] = {}
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
         self._remarked = 0
+        self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
+        self._credits: dict[str, Credit] = {}
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -63,7 +67,21 @@ class MemoryStore:
                 triggered=self._triggered(live),
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
                 said=self._said(live),
+                breakers=order.in_scope_order(self._breakers.get(cluster, {}).values()),
             )
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+        with self._lock:
+            intents = [each for each in self._intents.values() if max(each.created_s, each.acted_s or 0.0) >= since_s]
+            stops = [each for lives in self._would_be.values() for each in lives.values() if each.at_s >= since_s]
+            found = [self._decision(each.key, each.gpus, each.created_s, each.acted_s) for each in intents]
+            found += [self._decision(each.key, 0, each.at_s) for each in stops]
+            return order.oldest_decisions(each for each in found if each.key.cluster == cluster)
+
+    def _decision(self, key: JobKey, gpus: int, at_s: float, acted_s: float | None = None) -> Decision:
+        watch = self._watches.get(key)
+        return Decision(key, watch.account if watch is not None else "", gpus, at_s, acted_s)
 
     def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
         """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
@@ -74,6 +92,12 @@ class MemoryStore:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
+
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
+        with self._lock:
+            wanted = [each for each in self._intents.values() if each.state in order.STOPPED]
+            return order.newest_intents(i for i in wanted if i.key.cluster == cluster and i.key.job_id in job_ids)
 
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
@@ -112,11 +136,21 @@ class MemoryStore:
         with self._lock:
             return order.newest_would_be(stop for key in set(keys) for stop in self._would_be.get(key, {}).values())
 
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs, the latest first."""
+        with self._lock:
+            return order.newest_credits(each for each in self._credits.values() if each.key in keys)
+
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects, the latest first."""
         with self._lock:
             found = [each for subject in set(subjects) for each in self._remarks.get(subject, ())]
             return order.newest_remarks(remark for _, remark in sorted(found, key=lambda each: each[0]))
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
+        with self._lock:
+            return order.in_scope_order(turn for turns in self._breakers.values() for turn in turns.values())
 
     def _check(self, changes: Changes) -> None:
         """Refuse all before anything is written."""
@@ -154,6 +188,10 @@ class MemoryStore:
             self._would_be[stop.key].setdefault(stop.life, stop)
         for binding in changes.bindings:
             self._holders[binding.run_id] = binding
+        for turn in changes.breakers:
+            self._breakers[turn.cluster][turn.scope] = turn
+        for credit in changes.credits:
+            self._credits.setdefault(credit.intent_id, credit)
         for remark in changes.remarks:
             self._remarked += 1
             self._remarks[remark.subject].append((self._remarked, remark))

@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Executable, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, or_, select
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -14,6 +16,8 @@ from evalstopd.store import order, rows
 from evalstopd.store.chunks import chunks
 from evalstopd.store.tables import (
     BindingRow,
+    BreakerRow,
+    CreditRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -44,7 +48,29 @@ def book(source: Connection, cluster: str) -> Book:
         triggered=_triggered(source, live),
         booked=_booked(source, live),
         said=_said(source, live),
+        breakers=order.in_scope_order(breakers(source, BreakerRow.cluster == cluster)),
     )
+
+
+def decisions(source: Connection, cluster: str, since_s: float) -> list[Decision]:
+    """Return what was decided or acted on since then: intents, and would-be stops, which free no GPUs."""
+    whose = select(*rows.KEY, func.coalesce(WatchRow.account, ""))
+    here = whose.outerjoin(WatchRow, WatchRow.job == JobRow.job).where(JobRow.cluster == cluster)
+    late = or_(IntentRow.created_s >= since_s, IntentRow.acted_s >= since_s)
+    intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s)
+    would_be = here.add_columns(literal(0), WouldBeRow.at_s)
+    asked = (
+        intents.join(IntentRow, IntentRow.job == JobRow.job).where(late),
+        would_be.join(WouldBeRow, WouldBeRow.job == JobRow.job).where(WouldBeRow.at_s >= since_s),
+    )
+    return [Decision(JobKey(*row[:4]), *row[4:]) for each in asked for row in source.execute(each)]
+
+
+def breakers(source: Connection, *where: ColumnElement[bool]) -> list[BreakerTurn]:
+    """Return the last turn of each breaker."""
+    last = select(func.max(BreakerRow.id)).where(*where).group_by(BreakerRow.cluster, BreakerRow.scope)
+    query = select(*rows.BREAKER_COLUMNS).where(BreakerRow.id.in_(last))
+    return [BreakerTurn(*row) for row in source.execute(query)]
 
 
 def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, Binding]:
@@ -93,6 +119,18 @@ def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:
     return [each for part in chunks(jobs) for each in _intents(source, IntentRow.job.in_(part))]
 
 
+def stops(source: Connection, cluster: str, job_ids: Sequence[str]) -> list[Intent]:
+    """Return the stops that were done to jobs of these ids."""
+    done = and_(JobRow.cluster == cluster, IntentRow.state.in_(order.STOPPED))
+    return [each for part in chunks(job_ids) for each in _intents(source, and_(JobRow.job_id.in_(part), done))]
+
+
+def credits_to(source: Connection, jobs: Sequence[str]) -> list[Credit]:
+    """Return all credits for stops of jobs."""
+    asked = [_CREDITS.where(CreditRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.credit_of(row) for each in asked for row in source.execute(each)]
+
+
 def events(source: Connection, intent_ids: Sequence[str]) -> list[IntentEvent]:
     """Return all events of intents."""
     asked = [_EVENTS.where(EventRow.intent_id.in_(part)) for part in chunks(intent_ids)]
@@ -132,6 +170,7 @@ _WATCHES = (
 )
 _PINS = select(*rows.PIN_COLUMNS).select_from(PinRow).join(JobRow, JobRow.job == PinRow.job)
 _INTENTS = select(*rows.INTENT_COLUMNS).select_from(IntentRow).join(JobRow, JobRow.job == IntentRow.job)
+_CREDITS = select(*rows.CREDIT_COLUMNS).select_from(CreditRow).join(JobRow, JobRow.job == CreditRow.job)
 _EVENTS = select(*rows.EVENT_COLUMNS)
 _WOULD_BE = select(*rows.WOULD_BE_COLUMNS).select_from(WouldBeRow).join(JobRow, JobRow.job == WouldBeRow.job)
 _REMARKS = select(RemarkRow.id, *rows.REMARK_COLUMNS)

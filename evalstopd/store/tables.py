@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
-from evalstopd.core.model import Ending, Mode, Rung
-from evalstopd.core.watch import PinState, Reads
+from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
+from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
 from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
 
@@ -36,12 +37,16 @@ class Base(DeclarativeBase):
         tuple[str, ...]: Words(),
         Evidence: Record(Evidence),
         Ending: Record(Ending),
+        Life: Record(Life),
         Signal: Record(Signal),
         Reads: Record(Reads),
+        EarlyWarning: Record(EarlyWarning),
         Mode: words(Mode),
         Rung: words(Rung),
+        StopAction: words(StopAction),
         State: words(State),
         PinState: words(PinState),
+        Turn: words(Turn),
     }
 
 
@@ -96,6 +101,8 @@ class WatchRow(Base):
     mode: Mapped[Mode]
     trusted: Mapped[bool]
     notice_s: Mapped[float]
+    action: Mapped[StopAction]
+    items: Mapped[int]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
@@ -118,6 +125,7 @@ class WatchRow(Base):
     mode_now: Mapped[Mode]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
+    early: Mapped[EarlyWarning | None]
 
 
 class PointRow(Base):
@@ -181,6 +189,8 @@ class IntentRow(Base):
         Index("ix_intents_job", "job"),
         Index("ix_intents_state", "state"),
         Index("ix_intents_changed_s", "changed_s"),
+        Index("ix_intents_created_s", "created_s"),
+        Index("ix_intents_acted_s", "acted_s"),
     )
 
     id: Mapped[Key]
@@ -205,6 +215,12 @@ class IntentRow(Base):
     gpus: Mapped[int]
     ending: Mapped[Ending | None]
     handed_to: Mapped[tuple[str, ...]]
+    told_s: Mapped[float | None]
+    acted_s: Mapped[float | None]
+    account: Mapped[str]
+    action: Mapped[StopAction]
+    kept_s: Mapped[float | None]
+    held_life: Mapped[Life | None]
 
 
 class EventRow(Base):
@@ -219,10 +235,26 @@ class EventRow(Base):
     text: Mapped[str]
 
 
+class CreditRow(Base):
+    """GPU-hours given back for an undone stop: one row an intent, which triggers keep as it is."""
+
+    __tablename__ = "credits"
+    __table_args__ = (Index("ix_credits_job", "job"),)
+
+    intent_id: Mapped[str] = mapped_column(ForeignKey("intents.id"), primary_key=True)
+    job: Mapped[JobText]
+    user: Mapped[str]
+    account: Mapped[str]
+    gpu_hours: Mapped[float]
+    at_s: Mapped[float]
+    how: Mapped[str]
+
+
 class WouldBeRow(Base):
     """A stop that the observe rung only booked: one a life."""
 
     __tablename__ = "would_be_stops"
+    __table_args__ = (Index("ix_would_be_stops_at_s", "at_s"),)
 
     job: Mapped[JobTextKey]
     restarts: Mapped[KeyInt]
@@ -242,3 +274,19 @@ class RemarkRow(Base):
     code: Mapped[str]
     text: Mapped[str]
     at_s: Mapped[float]
+
+
+class BreakerRow(Base):
+    """One turn of a breaker: tripped, or reset by an admin."""
+
+    __tablename__ = "breakers"
+    __table_args__ = (Index("ix_breakers_scope", "cluster", "scope", "id"),)
+
+    id: Mapped[Serial]
+    cluster: Mapped[str]
+    scope: Mapped[str]
+    turn: Mapped[Turn]
+    at_s: Mapped[float]
+    until_s: Mapped[float]
+    text: Mapped[str]
+    by: Mapped[str]

@@ -13,7 +13,7 @@ from demo.rig.cluster import Cluster as Rig
 from evalstopd.adapters.slurm import SlurmCluster
 from evalstopd.adapters.slurm.run import Answer, ProcessRunner
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 POLL_S = 0.1
 SECOND_S = 1.1
 # Ends when its file appears, and writes down each USR1.
@@ -54,6 +54,9 @@ class SlurmWorld:
         job_id = self.submit_only(uid, f"--gpus={gpus}", f"--comment={comment}", *options)
         self._started(job_id, 0)
         return job_id
+
+    def submit_fixed(self, uid: int) -> str:
+        return self.submit(uid, 1, "", "--no-requeue")
 
     def submit_waiting(self, uid: int) -> str:
         return self.submit_only(uid, "--hold", "--gpus=1")

@@ -9,7 +9,11 @@ branch_labels = None
 depends_on = None
 
 _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_REFUSAL = "intent_events is append-only"
+# The tables that are only appended to, and how a row of them that is there already is found.
+_APPEND_ONLY = {
+    "intent_events": "SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq",
+    "credits": "SELECT 1 FROM credits WHERE intent_id = NEW.intent_id",
+}
 
 
 def upgrade() -> None:
@@ -20,9 +24,11 @@ def upgrade() -> None:
     _pins()
     _intents()
     _intent_events()
+    _credits()
     _would_be_stops()
     _bindings()
     _remarks()
+    _breakers()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -94,6 +100,8 @@ def _watches() -> None:
         _word("mode"),
         _flag("trusted"),
         _time("notice_s"),
+        _word("action"),
+        _whole("items"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
@@ -113,6 +121,7 @@ def _watches() -> None:
         _word("mode_now"),
         _text("reads"),
         _time("vanished_s", null=True),
+        _text("early", null=True),
         sa.PrimaryKeyConstraint("job"),
         sa.ForeignKeyConstraint(
             ["job", "restarts", "submitted_s"], ["lives.job", "lives.restarts", "lives.submitted_s"]
@@ -180,9 +189,15 @@ def _intents() -> None:
         _whole("gpus"),
         _text("ending", null=True),
         _text("handed_to"),
+        _time("told_s", null=True),
+        _time("acted_s", null=True),
+        _text("account"),
+        _word("action"),
+        _time("kept_s", null=True),
+        _text("held_life", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    for column in ("job", "state", "changed_s"):
+    for column in ("job", "state", "changed_s", "created_s", "acted_s"):
         op.create_index(f"ix_intents_{column}", "intents", [column])
 
 
@@ -198,6 +213,21 @@ def _intent_events() -> None:
     )
 
 
+def _credits() -> None:
+    op.create_table(
+        "credits",
+        sa.Column("intent_id", sa.Text(), sa.ForeignKey("intents.id"), nullable=False),
+        _of_job(),
+        _text("user"),
+        _text("account"),
+        sa.Column("gpu_hours", sa.Double(), nullable=False),
+        _time("at_s"),
+        _text("how"),
+        sa.PrimaryKeyConstraint("intent_id"),
+    )
+    op.create_index("ix_credits_job", "credits", ["job"])
+
+
 def _would_be_stops() -> None:
     op.create_table(
         "would_be_stops",
@@ -207,6 +237,7 @@ def _would_be_stops() -> None:
         _text("evidence"),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
+    op.create_index("ix_would_be_stops_at_s", "would_be_stops", ["at_s"])
 
 
 def _bindings() -> None:
@@ -234,19 +265,35 @@ def _remarks() -> None:
     op.create_index("ix_remarks_subject", "remarks", ["subject", "code"])
 
 
+def _breakers() -> None:
+    op.create_table(
+        "breakers",
+        sa.Column("id", _SERIAL, primary_key=True),
+        _text("cluster"),
+        _text("scope"),
+        _word("turn"),
+        _time("at_s"),
+        _time("until_s"),
+        _text("text"),
+        _text("by"),
+    )
+    op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
 def _guard_on_sqlite() -> None:
-    abort = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-    for verb in ("UPDATE", "DELETE"):
-        op.execute(f"CREATE TRIGGER intent_events_no_{verb.lower()} BEFORE {verb} ON intent_events {abort}")
-    # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
-    there = "EXISTS (SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq)"
-    op.execute(f"CREATE TRIGGER intent_events_no_replace BEFORE INSERT ON intent_events WHEN {there} {abort}")
+    for table, same in _APPEND_ONLY.items():
+        abort = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        for verb in ("UPDATE", "DELETE"):
+            op.execute(f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {abort}")
+        # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
+        op.execute(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({same}) {abort}")
 
 
 def _guard_on_postgresql() -> None:
-    op.execute(
-        "CREATE FUNCTION intent_events_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
-    )
-    when = "BEFORE UPDATE OR DELETE OR TRUNCATE ON intent_events FOR EACH STATEMENT"
-    op.execute(f"CREATE TRIGGER intent_events_append_only {when} EXECUTE FUNCTION intent_events_refuse()")
+    for table in _APPEND_ONLY:
+        op.execute(
+            f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION '{table} is append-only'; END $$"
+        )
+        when = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+        op.execute(f"CREATE TRIGGER {table}_append_only {when} EXECUTE FUNCTION {table}_refuse()")
