@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass
+from itertools import repeat
+from operator import mul, sub
 from typing import ClassVar, NamedTuple
 
 from evalstopd.core.curve import is_score
@@ -190,7 +192,7 @@ def _fall(state: _State, shortest: int) -> tuple[float, int]:
             continue
         earlier = state.bests[last][shortest - 1 :]
         weights = _WEIGHTS[last - 1][shortest - 1 :]
-        found = max([(best - mean) * weight for best, weight in zip(earlier, weights, strict=False)], default=-math.inf)
+        found = max(map(mul, map(sub, earlier, repeat(mean)), weights), default=-math.inf)
         if found > fall:
             fall, window = found, last
     return fall, window
