@@ -14,7 +14,7 @@ from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.ranks import Running, Waiting
 from evalstopd_sim.rule import NO_RULE, Rule, plan_end
 from evalstopd_sim.sight import first_view, later_view, loss_drop_per_s
-from evalstopd_sim.simjob import End, SimJob
+from evalstopd_sim.simjob import NO_ENTRY, End, SimJob
 from evalstopd_sim.space import space
 from evalstopd_sim.tally import Tally, usage
 from evalstopd_sim.truth import TrueJob
@@ -183,6 +183,8 @@ class Drive:
         if job.end is End.STOPPED:
             self._note("stop", job)
         self._tally.ended(job, self._timeline.now_s, usage(job))
+        # The entry leads back to its job: without it a job that is over is freed at once, not by the next search.
+        job.entry = NO_ENTRY
         self._due = True
 
     def _eval_seen(self, event: EvalSeen) -> None:

@@ -11,6 +11,7 @@ from evalstopd_sim.truth import TrueJob
 
 # (key, submit time, id, job): tuples of two jobs never compare beyond the id.
 Entry = tuple[tuple[float, ...], float, str, Any]
+NO_ENTRY: Entry = ((), 0.0, "", None)
 
 
 class Trigger(NamedTuple):
@@ -41,7 +42,7 @@ class SimJob:
     index: int
     gpus: int
     view: JobView
-    entry: Entry = ((), 0.0, "", None)
+    entry: Entry = NO_ENTRY
     trend: Trend = STEADY
     running: bool = False
     started: bool = False
