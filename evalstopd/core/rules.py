@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from evalstopd.core.binding import COMMENT_ONLY, Trust
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.model import Job, Mode, Rung
 from evalstopd.core.spec import Spec, parse_spec
@@ -27,7 +28,7 @@ class Rules:
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
-    the training reward, read for an alarm alone.
+    the training reward, read for an alarm alone. `trust` says which proofs of a binding count beside the comment.
     """
 
     rung: Rung = Rung.OBSERVE
@@ -43,6 +44,17 @@ class Rules:
     tick_s: float = 30.0
     stale_s: float = 900.0
     candidates: int = 3
+    trust: Trust = COMMENT_ONLY
+
+    @property
+    def hangs_on_the_door(self) -> bool:
+        """Tell whether it matters that the server really refuses those who do not log in."""
+        declared = self.server is ServerClass.AUTHENTICATED
+        return declared and (self.trust.tags or not self.open_server_accepted)
+
+    def as_open(self) -> "Rules":
+        """Return the rules for a server that turned out to be open, whatever was declared."""
+        return replace(self, server=ServerClass.OPEN, trust=replace(self.trust, tags=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
-    `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
-    read well. `rung_now` and the like are in effect after the owner's
+    `started_s` when Slurm says that the present life started. `proof` is what bound the run to the job; `read_life`
+    is the life in which the run was last read well. `rung_now` and the like are in effect after the owner's
     wishes and the ceiling; empty before the first judgement.
     """
 
@@ -59,6 +59,7 @@ class Watch:
     started_s: float | None = None
     run_id: str | None = None
     two_way: bool = False
+    proof: str = ""
     output_dir: str | None = None
     evals: int = 0
     declines: int = 0

@@ -70,18 +70,17 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        return judge(seen, book, stored, self.stance.rules, stamp, tally)
+        return judge(seen, book, stored, seen.rules, stamp, tally)
 
     def _act(self, seen: Observation, book: Book, judgement: Judgement, now_s: float, tally: Tally) -> None:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
         until_s = self.ports.clock.now_s() + _PIN_TIME_S
-        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held, until_s)
+        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
-        acts = Acts(
-            self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, Ledger(self.ports.store, now_s), tally
-        )
+        ledger = Ledger(self.ports.store, now_s)
+        acts = Acts(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally)
         acts.serve(intents)
 
 

@@ -17,7 +17,7 @@ from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 from evalstopd_sim.drive import Scheduler
 from evalstopd_sim.emulated.cluster import EmulatedCluster
-from evalstopd_sim.emulated.others import EmulatedKeeper, EmulatedPeople, NoSwitch
+from evalstopd_sim.emulated.others import EmulatedKeeper, EmulatedPeople, NoStrangers, NoSwitch
 from evalstopd_sim.emulated.simulation import Record, Simulation
 from evalstopd_sim.emulated.tracker import METRIC, EmulatedTracker, Runs
 from evalstopd_sim.options import ClusterOptions
@@ -115,7 +115,8 @@ def through_daemon(
     store, runs = MemoryStore(), Runs(world)
     cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
     tracker = EmulatedTracker(runs.find)
-    ports = Ports(_Clock(world), cluster, tracker, tracker, EmulatedKeeper(), store, EmulatedPeople(), NoSwitch())
+    keeper, people, switch, door = EmulatedKeeper(), EmulatedPeople(), NoSwitch(), NoStrangers()
+    ports = Ports(_Clock(world), cluster, tracker, tracker, keeper, store, people, switch, door, door)
     daemon = Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name, every_pass)
     while world.now_s() <= options.until_s and daemon.poll():
         pass
