@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from evalstopd.adapters.mlflow.http import Http
@@ -17,18 +18,23 @@ _LATER = (408, 429)
 class ServerGate:
     """The Gate port. The answer is kept for an hour, and beyond that while the server cannot be asked."""
 
-    def __init__(self, http: Http, server: Server) -> None:
+    def __init__(self, http: Http, server: Server, now_s: Callable[[], float] = time.monotonic) -> None:
         self._http = http
         # Not only the headers: an address may carry a name and a password too.
         bare = str(checked_url(server).copy_with(userinfo=b""))
         self._stranger = Http(replace(server, uri=bare, username="", password="", token=""))
+        self._now_s = now_s
         self._lock = threading.Lock()
         self._answer: tuple[float, bool] | None = None
+
+    def close(self) -> None:
+        """Close the connections of its own; the client with our credentials is not its own."""
+        self._stranger.close()
 
     def admits_strangers(self) -> bool:
         """Tell whether the API answers who does not log in; 401 and 403 are refusals, any other answer is none."""
         with self._lock:
-            now_s = time.monotonic()
+            now_s = self._now_s()
             if self._answer is not None and now_s < self._answer[0] + AGAIN_S:
                 return self._answer[1]
             try:

@@ -34,6 +34,8 @@ _COMMAND_S = 20
 _MOST_TRIES = 5
 _PAUSE_S = 60.0
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_JOB_ID = re.compile(r"[0-9]{1,10}", re.ASCII)
+_CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _OLD_LINK = re.compile(r"(?<![^\s,;])mlflow_run=[^\s,;]*[\s,;]*")
 
 
@@ -42,7 +44,7 @@ class SlurmTags:
 
     def in_context(self) -> bool:
         """Tell whether this process is part of a Slurm job."""
-        return bool(os.environ.get("SLURM_JOB_ID"))
+        return bool(job_tags(os.environ))
 
     def tags(self) -> dict[str, str]:
         """Return the tags that name the job."""
@@ -59,7 +61,7 @@ class RunBinder:
     def in_context(self) -> bool:
         """Bind the active run if there is one that is not bound yet; return False: there are no headers."""
         with contextlib.suppress(Exception):
-            if os.environ.get("SLURM_JOB_ID"):
+            if job_tags(os.environ):
                 self._see(_active_run())
         return False
 
@@ -93,7 +95,7 @@ def link(run_id: str) -> bool:
 
     Returns whether it is bound; what went wrong is one line on stderr. Outside a Slurm job it does nothing.
     """
-    if not os.environ.get("SLURM_JOB_ID"):
+    if not job_tags(os.environ):
         return False
     try:
         _set_tags(run_id, {**job_tags(os.environ), **seal_tags(os.environ, run_id)})
@@ -106,9 +108,14 @@ def link(run_id: str) -> bool:
 
 
 def job_tags(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags that name the job: the raw id, and the cluster where Slurm tells it."""
-    tags = {JOB_ID_TAG: environment.get("SLURM_JOB_ID", ""), CLUSTER_TAG: environment.get("SLURM_CLUSTER_NAME", "")}
-    return {name: value for name, value in tags.items() if value}
+    """Return the tags that name the job: the raw id, and the cluster where Slurm tells it; none outside a job.
+
+    Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
+    """
+    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "")
+    if not _JOB_ID.fullmatch(job_id):
+        return {}
+    return {JOB_ID_TAG: job_id, CLUSTER_TAG: cluster} if _CLUSTER.fullmatch(cluster) else {JOB_ID_TAG: job_id}
 
 
 def seal_tags(environment: Mapping[str, str], run_id: str) -> dict[str, str]:
