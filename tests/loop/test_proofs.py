@@ -1,12 +1,14 @@
 """Jobs whose comment says nothing: bound by a seal or a checked tag, over the emulated ports."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from evalstopd.core.binding import Trust
 from evalstopd.core.mac import SiteKey, job_secret, seal
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Job, Rung
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.loop.claims import MOST_SOUGHT
 from tests.fakes.world import RISE_AND_FALL, RULES, World
@@ -147,6 +149,7 @@ def test_a_life_that_seals_the_run_anew_goes_on_with_the_curve() -> None:
     world.clock.time_s += 5
     world.cluster.start()
     world.tick()
+    assert remarks(world) == []
     reads = len(world.tracker.reads)
     put_seal(world, job)
     for number, score in enumerate((0.7, 0.6), 4):
@@ -215,17 +218,14 @@ def test_a_flood_of_runs_costs_the_job_that_they_name_and_no_other() -> None:
 def test_the_searches_of_a_pass_do_not_grow_with_the_jobs_and_all_are_found() -> None:
     world = World(SEALS, gpus=10_000)
     jobs = [start(world, f"r{number}") for number in range(5 * MOST_SOUGHT)]
+    world.tick()
+    assert world.tracker.searches == MOST_SOUGHT
+
     for number, job in enumerate(jobs):
         put_seal(world, job, f"r{number}")
         world.tracker.log(f"r{number}", 1, 0.5, timestamp_ms=int(world.clock.time_s * 1000))
-    most = 0
     for _ in range(60):
-        before, read = world.tracker.searches, len(world.tracker.reads)
         world.tick()
-        searched_for_bound = len(world.tracker.reads) - read
-        most = max(most, world.tracker.searches - before - searched_for_bound)
-
-    assert most <= MOST_SOUGHT
     assert len(world.store.book("c").watches) == len(jobs)
 
 
@@ -262,14 +262,57 @@ def test_a_veto_in_the_comment_holds_for_a_sealed_run() -> None:
     assert world.cluster.cancelled == []
 
 
-def test_a_comment_that_names_another_run_at_the_last_look_wins_over_the_seal() -> None:
-    world = World(replace(SEALS, notice_s=3.0))
+class CommentedFirst:
+    """A cluster whose owner writes a comment right before the last look."""
+
+    def __init__(self, world: World, job: str, comment: str) -> None:
+        self._world, self._job, self._comment = world, job, comment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.cluster, name)
+
+    def look(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        held = self._world.cluster.jobs[self._job]
+        self._world.cluster.jobs[self._job] = replace(held, comment=self._comment)
+        return self._world.cluster.look(job_ids)
+
+
+@pytest.mark.parametrize(
+    ("comment", "sealed", "stopped"),
+    [("mlflow_run=r9", True, False), ("mlflow_run=r1", True, True), ("note", True, True), ("note", False, False)],
+)
+def test_at_the_last_look_the_job_must_still_go_by_the_run(comment: str, sealed: bool, stopped: bool) -> None:
+    """A seal needs no comment, but one that names another run wins; a run bound by the comment needs it to stay."""
+    world = World(SEALS)
+    job = start(world, comment="" if sealed else "mlflow_run=r1")
+    if sealed:
+        put_seal(world, job)
+    world.play(job, "r1", RISE_AND_FALL[:4])
+    world.evaluate(job, "r1", 50, RISE_AND_FALL[4])
+    cluster: Any = CommentedFirst(world, job, comment)
+    world.tick(ports=replace(world.ports(), cluster=cluster))
+
+    assert "look" in world.cluster.calls
+    assert world.cluster.cancelled == ([(job, 0)] if stopped else [])
+
+
+def test_a_proof_that_changes_is_recorded() -> None:
+    world = World(SEALS)
     job = start(world)
     put_seal(world, job)
-    world.tracker.add_run("r9")
-    world.play(job, "r1", RISE_AND_FALL[:5])
-    world.cluster.set_comment(job, "mlflow_run=r9")
-    for _ in range(10):
-        world.tick()
+    world.play(job, "r1", RISE_AND_FALL[:2])
+    assert proof(world) == ("mac", True)
+    world.cluster.set_comment(job, "mlflow_run=r1")
+    world.play(job, "r1", RISE_AND_FALL[:3])
 
-    assert world.cluster.cancelled == []
+    assert proof(world) == ("comment", True)
+    assert world.store.book("c").watches[0].proof == "comment"
+
+
+def test_a_risk_accepted_in_writing_does_not_hang_on_the_door() -> None:
+    world = World(replace(SEALS, open_server_accepted="ours alone"))
+    world.gate.down = True
+    job = world.train("r2")
+    world.play(job, "r2", RISE_AND_FALL)
+
+    assert world.cluster.cancelled == [(job, 0)]
