@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from evalstopd.core.binding import COMMENT_ONLY, Trust
+from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.model import Job, Mode, Rung
 from evalstopd.core.spec import Spec, parse_spec
@@ -44,6 +45,7 @@ class Rules:
     tick_s: float = 30.0
     stale_s: float = 900.0
     candidates: int = 3
+    caps: Caps = USUAL
     trust: Trust = COMMENT_ONLY
 
     @property

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.curve import curve
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
@@ -12,7 +13,7 @@ from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
 from evalstopd.core.model import Ending, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing
-from evalstopd.core.watch import PinState, in_effect
+from evalstopd.core.watch import PinState, Watch, in_effect
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.claims import look_up, sought, standing_claims
 from evalstopd.loop.report import Tally
@@ -28,7 +29,7 @@ class Observation:
 
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
-    switch was set.
+    switch was set. `breakers` are those that hold.
     """
 
     snapshot: Snapshot
@@ -42,11 +43,14 @@ class Observation:
     cautions: Mapping[JobKey, tuple[Caution, ...]]
     rules: Rules
     killed: bool = False
+    breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
 
-    def at_most(self, key: JobKey, standing: Standing) -> Standing:
-        """Return a job's standing, no higher than observe where its metric is known to mislead."""
-        refused = next((each for each in self.cautions.get(key, ()) if each.refuse), None)
-        return standing if refused is None else standing.at_most(Rung.OBSERVE, refused.text)
+    def at_most(self, watch: Watch, standing: Standing) -> Standing:
+        """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
+        refused = next((each for each in self.cautions.get(watch.key, ()) if each.refuse), None)
+        breaker = held_by(watch.account, self.breakers)
+        why = refused.text if refused is not None else f"breaker: {breaker.text}" if breaker is not None else ""
+        return standing.at_most(Rung.OBSERVE, why) if why else standing
 
 
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
@@ -83,8 +87,9 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
         rules,
         ports.kill_switch.engaged(),
+        holding(book.breakers, snapshot.now_s),
     )
-    lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
+    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from threading import Lock
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -35,6 +36,7 @@ class MemoryStore:
         self._holders: dict[str, Binding] = {}
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
         self._remarked = 0
+        self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -63,7 +65,21 @@ class MemoryStore:
                 triggered=self._triggered(live),
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
                 said=self._said(live),
+                breakers=order.in_scope_order(self._breakers.get(cluster, {}).values()),
             )
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+        with self._lock:
+            intents = [each for each in self._intents.values() if max(each.created_s, each.acted_s or 0.0) >= since_s]
+            stops = [each for lives in self._would_be.values() for each in lives.values() if each.at_s >= since_s]
+            found = [self._decision(each.key, each.gpus, each.created_s, each.acted_s) for each in intents]
+            found += [self._decision(each.key, 0, each.at_s) for each in stops]
+            return order.oldest_decisions(each for each in found if each.key.cluster == cluster)
+
+    def _decision(self, key: JobKey, gpus: int, at_s: float, acted_s: float | None = None) -> Decision:
+        watch = self._watches.get(key)
+        return Decision(key, watch.account if watch is not None else "", gpus, at_s, acted_s)
 
     def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
         """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
@@ -118,6 +134,11 @@ class MemoryStore:
             found = [each for subject in set(subjects) for each in self._remarks.get(subject, ())]
             return order.newest_remarks(remark for _, remark in sorted(found, key=lambda each: each[0]))
 
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
+        with self._lock:
+            return order.in_scope_order(turn for turns in self._breakers.values() for turn in turns.values())
+
     def _check(self, changes: Changes) -> None:
         """Refuse all before anything is written."""
         states: dict[str, State] = {}
@@ -154,6 +175,8 @@ class MemoryStore:
             self._would_be[stop.key].setdefault(stop.life, stop)
         for binding in changes.bindings:
             self._holders[binding.run_id] = binding
+        for turn in changes.breakers:
+            self._breakers[turn.cluster][turn.scope] = turn
         for remark in changes.remarks:
             self._remarked += 1
             self._remarks[remark.subject].append((self._remarked, remark))

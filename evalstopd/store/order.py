@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -44,6 +45,16 @@ def newest_intents(intents: Iterable[Intent]) -> tuple[Intent, ...]:
 def newest_would_be(stops: Iterable[WouldBeStop]) -> tuple[WouldBeStop, ...]:
     """Return would-be stops, the latest first."""
     return tuple(sorted(stops, key=lambda each: (each.at_s, _key(each.key), each.life), reverse=True))
+
+
+def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Return decisions by when they were made."""
+    return tuple(sorted(decisions, key=lambda each: (each.at_s, _key(each.key), each.gpus)))
+
+
+def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
+    """Return breakers' turns by cluster and scope."""
+    return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
 
 
 def newest_remarks(remarks: Iterable[Remark]) -> tuple[Remark, ...]:

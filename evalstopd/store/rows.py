@@ -5,12 +5,14 @@ from dataclasses import fields
 from typing import Any
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
+    BreakerRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -77,6 +79,11 @@ def remark_values(remark: Remark) -> Values:
     return _shared(remark, RemarkRow)
 
 
+def breaker_values(turn: BreakerTurn) -> Values:
+    """Return the row of a breaker's turn."""
+    return _shared(turn, BreakerRow)
+
+
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
 _TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode, WatchRow.trusted, WatchRow.notice_s)
@@ -94,6 +101,7 @@ INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Int
 EVENT_COLUMNS = _columns(IntentEvent, EventRow)
 WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
+BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
 
 
 def watch_of(row: Sequence[Any]) -> Watch:

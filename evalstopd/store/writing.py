@@ -16,6 +16,7 @@ from evalstopd.store.rows import Values
 from evalstopd.store.tables import (
     Base,
     BindingRow,
+    BreakerRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -40,6 +41,7 @@ def write(to: Connection, changes: Changes) -> None:
     _add(to, WouldBeRow, [rows.would_be_values(stop) for stop in changes.would_be])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, RemarkRow, [rows.remark_values(remark) for remark in changes.remarks])
+    _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
 
 
 def _keys(changes: Changes) -> list[JobKey]:

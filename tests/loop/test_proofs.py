@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from evalstopd.core.binding import Trust
+from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.mac import SiteKey, job_secret, seal
 from evalstopd.core.model import Job, Rung
 from evalstopd.core.rules import Rules, ServerClass
@@ -196,7 +197,7 @@ def test_a_run_that_loses_its_seal_costs_nobody_a_job() -> None:
 
 
 def test_a_flood_of_runs_costs_the_job_that_they_name_and_no_other() -> None:
-    world = World(SEALS)
+    world = World(replace(SEALS, caps=UNLIMITED))
     flooded, calm = start(world, "r1"), start(world, "r2")
     commented = world.train("r3")
     put_seal(world, flooded, "r1")

@@ -23,6 +23,7 @@ def upgrade() -> None:
     _would_be_stops()
     _bindings()
     _remarks()
+    _breakers()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -181,9 +182,10 @@ def _intents() -> None:
         _whole("gpus"),
         _text("ending", null=True),
         _text("handed_to"),
+        _time("acted_s", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    for column in ("job", "state", "changed_s"):
+    for column in ("job", "state", "changed_s", "created_s", "acted_s"):
         op.create_index(f"ix_intents_{column}", "intents", [column])
 
 
@@ -208,6 +210,7 @@ def _would_be_stops() -> None:
         _text("evidence"),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
+    op.create_index("ix_would_be_stops_at_s", "would_be_stops", ["at_s"])
 
 
 def _bindings() -> None:
@@ -233,6 +236,21 @@ def _remarks() -> None:
         _time("at_s"),
     )
     op.create_index("ix_remarks_subject", "remarks", ["subject", "code"])
+
+
+def _breakers() -> None:
+    op.create_table(
+        "breakers",
+        sa.Column("id", _SERIAL, primary_key=True),
+        _text("cluster"),
+        _text("scope"),
+        _word("turn"),
+        _time("at_s"),
+        _time("until_s"),
+        _text("text"),
+        _text("by"),
+    )
+    op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
 
 
 def _guard_on_sqlite() -> None:
