@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import CheckpointMissing, EvalstopError
-from evalstopd.ports import Message, PinPlace, PinReport
+from evalstopd.ports import Message, PinPlace, PinReport, Receipt
 
 
 @dataclass(slots=True)
@@ -47,9 +47,17 @@ class EmulatedPeople:
 
     told: list[Message] = field(default_factory=list)
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message) -> Receipt:
         """Keep a message."""
         self.told.append(message)
+        return Receipt(message, sent=True)
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Return nothing: people hear at once."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing waits."""
 
 
 class NoStrangers:
