@@ -164,12 +164,12 @@ def bind(
         rivals = [each for each in all_claims if each.key not in unproven and not _foreign(each, named, holder)]
         for claim in all_claims:
             taken_over = holder is not None and holder.key != claim.key
-            refused = _UNPROVEN if claim.key in unproven else None
+            refused = UNPROVEN if claim.key in unproven else None
             decided[claim.key] = refused or _decide(claim, rivals, named, run, taken_over=taken_over)
     return decided
 
 
-_UNPROVEN = Refused("unproven-run", "the run is no longer proven to be the job's")
+UNPROVEN = Refused("unproven-run", "the run is no longer proven to be the job's")
 
 
 def _unproven(claim: Claim, run: RunFacts | None, trust: Trust) -> bool:

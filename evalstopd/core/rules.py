@@ -48,12 +48,6 @@ class Rules:
     caps: Caps = USUAL
     trust: Trust = COMMENT_ONLY
 
-    @property
-    def hangs_on_the_door(self) -> bool:
-        """Tell whether it matters that the server really refuses those who do not log in."""
-        declared = self.server is ServerClass.AUTHENTICATED
-        return declared and (self.trust.tags or not self.open_server_accepted)
-
     def as_open(self) -> "Rules":
         """Return the rules for a server that turned out to be open, whatever was declared."""
         return replace(self, server=ServerClass.OPEN, trust=replace(self.trust, tags=False))

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.binding import Claim, Proof, Refused, RunFacts, claim_of
+from evalstopd.core.binding import UNPROVEN, Claim, Proof, Refused, RunFacts, claim_of
 from evalstopd.core.model import JobKey
 from evalstopd.core.rules import Rules
 from evalstopd.errors import EvalstopError, Rejected
@@ -67,11 +67,12 @@ def _claim(
     if isinstance(answer, Rejected):
         # Anyone may call a run this job's: a flood must not undo what the owner wrote into the comment.
         if one.wishes.run_id is None:
-            return Refused("too-many-runs", f"its run cannot be told from others: {answer}")
+            return Refused("unclear-runs", f"its run cannot be told from others: {answer}")
         answer = ()
     if isinstance(answer, EvalstopError):
         return answer
     claim = claim_of(one.key, one.job, one.wishes.run_id, one.standing.terms.metric, answer, rules.trust)
-    if claim is None and one.held is not None:
-        return Refused("unproven-run", "no running run is proven to be the job's any more")
+    # A run that is over is no trouble; one that goes on and has lost its proof is.
+    if claim is None and one.held in {run.run_id for run in answer}:
+        return UNPROVEN
     return claim

@@ -12,7 +12,7 @@ from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END
 from evalstopd.core.model import Ending, JobKey, Phase, Rung, Snapshot
-from evalstopd.core.rules import Rules, Standing
+from evalstopd.core.rules import Rules, ServerClass, Standing
 from evalstopd.core.watch import PinState, Watch, in_effect
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.claims import look_up, sought, standing_claims
@@ -95,7 +95,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
 
 def _as_found(ports: Ports, rules: Rules, tally: Tally) -> tuple[Rules, bool]:
     """Return the rules for the server as it is, and whether that is known: if not, no run is read in this pass."""
-    if not rules.hangs_on_the_door:
+    if rules.server is ServerClass.OPEN:
         return rules, True
     try:
         if not ports.gate.admits_strangers():

@@ -213,7 +213,7 @@ def test_a_flood_of_runs_costs_the_job_that_they_name_and_no_other() -> None:
     world.tick()
 
     assert sorted(world.cluster.cancelled) == [(calm, 0), (commented, 0)]
-    assert remarks(world) == [(flooded, "too-many-runs")]
+    assert remarks(world) == [(flooded, "unclear-runs")]
 
 
 def test_the_searches_of_a_pass_do_not_grow_with_the_jobs_and_all_are_found() -> None:
@@ -310,10 +310,25 @@ def test_a_proof_that_changes_is_recorded() -> None:
     assert world.store.book("c").watches[0].proof == "comment"
 
 
-def test_a_risk_accepted_in_writing_does_not_hang_on_the_door() -> None:
+def test_a_risk_accepted_in_writing_holds_when_the_server_turns_out_to_be_open() -> None:
+    """Its tags are still anyone's word: the one that names the output folder, say."""
     world = World(replace(SEALS, open_server_accepted="ours alone"))
-    world.gate.down = True
+    world.gate.open = True
     job = world.train("r2")
+    world.tracker.runs["r2"].tags["evalstop.output_dir"] = "elsewhere"
     world.play(job, "r2", RISE_AND_FALL)
 
     assert world.cluster.cancelled == [(job, 0)]
+
+
+def test_a_run_that_is_over_before_its_job_is_no_trouble() -> None:
+    world = World(SEALS)
+    job = start(world)
+    put_seal(world, job)
+    world.play(job, "r1", RISE_AND_FALL[:3])
+    world.tracker.runs["r1"].status = "FINISHED"
+    for _ in range(5):
+        world.tick()
+
+    assert remarks(world) == []
+    assert world.cluster.cancelled == []

@@ -25,11 +25,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
 from evalstopd.core.mac import MAC_TAG, seal
 
 SECRET_VARIABLE = "EVALSTOP_JOB_SECRET"  # noqa: S105  the variable's name
 TAKE_VARIABLE = "EVALSTOP_TAKE_RUN"
-JOB_ID_TAG, CLUSTER_TAG = "slurm.job_id", "slurm.cluster"
 _COMMAND_S = 20
 _MOST_TRIES = 5
 _PAUSE_S = 60.0
