@@ -1,7 +1,7 @@
 """Binds a training script's MLflow runs to its Slurm job without a change to the script: MLflow loads it by itself.
 
 Needs MLflow (or mlflow-skinny) and the standard library alone; put it into a training environment by
-`pip install --no-deps evalstopd`. Two entry points:
+`pip install --no-deps`. Two entry points:
 
 * `mlflow.run_context_provider`: a new run gets the tags `slurm.job_id` and `slurm.cluster`.
 * `mlflow.request_header_provider`: MLflow asks it before every request, when the active run, new or resumed, is
