@@ -58,12 +58,15 @@ class Seen:
 
 
 def look_at(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterable[Seen]:
-    """Yield the governed running jobs, with their watch brought up to date or made."""
+    """Yield the governed running jobs that speak to us, are known or may have a run, with their watch as it is now."""
     for sighting in sightings:
         job = sighting.job
         if job.phase not in (Phase.RUNNING, Phase.SUSPENDED) or not is_governed(job, rules):
             continue
         wishes = parse_comment(job.comment)
+        silent = wishes.run_id is None and not wishes.faults and sighting.watch is None
+        if silent and rules.trust.comment_only:
+            continue
         watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
         yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules))
 
