@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalstopd.core.binding import Trust
 from evalstopd.core.caps import UNLIMITED
@@ -12,7 +14,8 @@ from evalstopd.core.mac import SiteKey, job_secret, seal
 from evalstopd.core.model import Job, Rung
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.loop.claims import MOST_SOUGHT
-from tests.fakes.world import RISE_AND_FALL, RULES, World
+from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
+from tests.loop.test_outages import flaky
 from tests.loop.told import remarks
 
 KEY = b"k" * 32
@@ -332,3 +335,26 @@ def test_a_run_that_is_over_before_its_job_is_no_trouble() -> None:
 
     assert remarks(world) == []
     assert world.cluster.cancelled == []
+
+
+@given(
+    st.sampled_from(["finder", "gate"]), st.lists(st.sampled_from(["fine", "fails before", "fails after"]), max_size=40)
+)
+def test_however_the_search_and_the_door_flap_a_sealed_job_is_stopped_once_and_a_healthy_one_never(
+    what: str, fates: list[str]
+) -> None:
+    world = World(SEALS)
+    falling, rising = start(world), start(world, "r2")
+    put_seal(world, falling)
+    put_seal(world, rising, "r2")
+    ports = flaky(world, what, iter(fates))
+    for number, (low, high) in enumerate(zip((*RISE_AND_FALL, 0.3, 0.2), (*HEALTHY, 0.8, 0.9), strict=True), 1):
+        world.evaluate(falling, "r1", number * 10, low)
+        world.evaluate(rising, "r2", number * 10, high)
+        for _ in range(3):
+            world.tick(ports=ports)
+    for _ in range(10):
+        world.tick()
+
+    assert world.cluster.cancelled in ([(falling, 0)], [])
+    assert len(fates) > 5 or world.cluster.cancelled
