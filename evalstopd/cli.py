@@ -9,6 +9,7 @@ import typer
 from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd.report.replay.commands import replay, tune
+from evalstopd.undo_command import undo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -187,6 +188,7 @@ app.command()(replay)
 app.command()(tune)
 app.command()(simulate)
 app.command()(reproduce)
+app.command()(undo)
 
 
 @app.command()

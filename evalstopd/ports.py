@@ -6,6 +6,7 @@ from typing import Protocol
 
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -53,6 +54,19 @@ class Cluster(Protocol):
         Raises Rejected where there is no right to; Unavailable where the outcome is unknown.
         """
 
+    def requeue_hold(self, job_id: str) -> None:
+        """Ask to end this running job's life and to hold it in the queue for a next one; success proves nothing.
+
+        What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
+        Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on; one that is not held stays as it is.
+
+        Raises Rejected without the right to (an admin's hold is not the owner's to lift), or for an ended job.
+        """
+
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
@@ -65,18 +79,22 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
+
+    `items` is the number of items behind each of its evals, where the site knows it and the run may not say (0: no).
+    """
 
     run_id: str
     metric: str
     proxy: str = ""
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
-    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
     has the points of the query's proxy; none where they could not be read.
     """
 
@@ -256,7 +274,7 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended.
+    turns are appended. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -268,6 +286,7 @@ class Changes:
     bindings: tuple[Binding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -281,6 +300,7 @@ class Changes:
                 self.bindings,
                 self.remarks,
                 self.breakers,
+                self.credits,
             )
         )
 
@@ -299,6 +319,9 @@ class Store(Protocol):
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
 
     def record(self, changes: Changes) -> None:
         """Write all changes in one transaction, or none."""
@@ -327,6 +350,9 @@ class Archive(Protocol):
 
     def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
         """Return the would-be stops of these jobs."""
+
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs."""
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects (a job key's text, or `site`)."""

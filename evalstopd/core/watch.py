@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung, StopAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,8 @@ class Terms:
     """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
-    notice in seconds.
+    notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
+    eval, where the site says it (0: unknown).
     """
 
     rung: Rung
@@ -20,6 +21,8 @@ class Terms:
     mode: Mode
     trusted: bool = False
     notice_s: float = 0.0
+    action: StopAction = StopAction.CANCEL
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class EarlyWarning:
 
     `count` of `of` is the verdict at `step`. `told_s` is when the message was known to be sent: None while that is
     open, and for good after a crash. `failed` says why it could not be sent. `best_step`, rung, rule, metric,
-    mode and notice are what it was said under.
+    mode, notice and the way jobs are stopped are what it was said under.
     """
 
     restarts: int
@@ -59,6 +62,7 @@ class EarlyWarning:
     notice_s: float = 0.0
     told_s: float | None = None
     failed: str = ""
+    action: str = StopAction.CANCEL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,9 @@ def in_effect(watch: Watch) -> Terms:
     """Return the terms a job was last judged by; those it was first seen with before that."""
     if not watch.rule_now:
         return watch.terms
-    return replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    items = watch.terms.items if watch.metric_now == watch.terms.metric else 0
+    now = replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    return replace(now, items=items)
 
 
 class PinState(StrEnum):

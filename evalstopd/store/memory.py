@@ -8,6 +8,7 @@ from threading import Lock
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
@@ -37,6 +38,7 @@ class MemoryStore:
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
         self._remarked = 0
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
+        self._credits: dict[str, Credit] = {}
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -91,6 +93,12 @@ class MemoryStore:
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
 
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
+        with self._lock:
+            wanted = [each for each in self._intents.values() if each.state in order.STOPPED]
+            return order.newest_intents(i for i in wanted if i.key.cluster == cluster and i.key.job_id in job_ids)
+
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
         with self._lock:
@@ -127,6 +135,11 @@ class MemoryStore:
         """Return the would-be stops of these jobs, the latest first."""
         with self._lock:
             return order.newest_would_be(stop for key in set(keys) for stop in self._would_be.get(key, {}).values())
+
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs, the latest first."""
+        with self._lock:
+            return order.newest_credits(each for each in self._credits.values() if each.key in keys)
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects, the latest first."""
@@ -177,6 +190,8 @@ class MemoryStore:
             self._holders[binding.run_id] = binding
         for turn in changes.breakers:
             self._breakers[turn.cluster][turn.scope] = turn
+        for credit in changes.credits:
+            self._credits.setdefault(credit.intent_id, credit)
         for remark in changes.remarks:
             self._remarked += 1
             self._remarks[remark.subject].append((self._remarked, remark))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, Remark, Watch
@@ -10,6 +11,7 @@ from evalstopd.errors import Rejected
 
 RECENT_CLOSED = 50
 SITE = "site"
+STOPPED = (State.HELD, State.CONFIRMED, State.UNDONE)
 
 
 def in_key_order(watches: Iterable[Watch]) -> tuple[Watch, ...]:
@@ -55,6 +57,11 @@ def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
     """Return breakers' turns by cluster and scope."""
     return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
+
+
+def newest_credits(booked: Iterable[Credit]) -> tuple[Credit, ...]:
+    """Return credits, the latest first."""
+    return tuple(sorted(booked, key=lambda each: (each.at_s, each.intent_id), reverse=True))
 
 
 def newest_remarks(remarks: Iterable[Remark]) -> tuple[Remark, ...]:

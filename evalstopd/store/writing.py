@@ -6,6 +6,7 @@ from typing import cast
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State
 from evalstopd.core.model import JobKey
 from evalstopd.ports import Changes
@@ -17,6 +18,7 @@ from evalstopd.store.tables import (
     Base,
     BindingRow,
     BreakerRow,
+    CreditRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -38,6 +40,7 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _write_intents(to, changes.intents)
     _write_events(to, changes.events)
+    _write_credits(to, changes.credits)
     _add(to, WouldBeRow, [rows.would_be_values(stop) for stop in changes.would_be])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, RemarkRow, [rows.remark_values(remark) for remark in changes.remarks])
@@ -45,7 +48,7 @@ def write(to: Connection, changes: Changes) -> None:
 
 
 def _keys(changes: Changes) -> list[JobKey]:
-    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings)
+    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings, changes.credits)
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 
@@ -78,6 +81,15 @@ def _write_events(to: Connection, events: Sequence[IntentEvent]) -> None:
             stored[event.intent_id, event.seq] = event
     if fresh:
         to.execute(_table(EventRow).insert(), fresh)
+
+
+def _write_credits(to: Connection, booked: Sequence[Credit]) -> None:
+    """Insert the credits of intents that have none; the table's triggers refuse any other writing."""
+    fresh = {credit.intent_id: credit for credit in reversed(booked)}
+    for ids in chunks(fresh):
+        for known in to.scalars(select(CreditRow.intent_id).where(CreditRow.intent_id.in_(ids))).all():
+            del fresh[known]
+    _add(to, CreditRow, [rows.credit_values(credit) for credit in fresh.values()])
 
 
 def _write_points(to: Connection, values: Sequence[Values]) -> None:

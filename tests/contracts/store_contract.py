@@ -98,6 +98,34 @@ class StoreContract:
         assert store.events_of([decided.id]) == (each,)
 
     @edges
+    @given(changes=make.credits_differ)
+    def test_keeps_any_credit(self, store: AnyStore, fresh: Fresh, changes: dict[str, Any]) -> None:
+        decided = make.intent(fresh(key()))
+        each = make.credit(decided, **changes)
+        store.record(Changes(intents=(decided,), credits=(each,)))
+
+        assert store.credits_of([decided.key]) == (each,)
+
+    def test_an_intent_is_credited_once(self, store: AnyStore) -> None:
+        one, other = make.intent(key("1")), make.intent(key("2"))
+        first, again = make.credit(one, at_s=1.0), make.credit(one, at_s=2.0, gpu_hours=99.0)
+        store.record(Changes(intents=(one, other), credits=(first, again)))
+        store.record(Changes(credits=(again, make.credit(other, at_s=3.0))))
+
+        assert store.credits_of([one.key]) == (first,)
+        assert store.credits_of([one.key, other.key]) == (make.credit(other, at_s=3.0), first)
+        assert store.credits_of([key("3")]) == ()
+
+    def test_it_tells_the_stops_that_were_done_to_jobs_of_an_id(self, store: AnyStore) -> None:
+        done = [make.intent(key("1", submitted_s=n), state=state, created_s=float(n)) for n, state in enumerate(State)]
+        elsewhere = make.intent(key("1", cluster="beta"), state=State.CONFIRMED)
+        store.record(Changes(intents=(*done, elsewhere, make.intent(key("2"), state=State.CONFIRMED))))
+        stopped = [each for each in reversed(done) if each.state in (State.HELD, State.CONFIRMED, State.UNDONE)]
+
+        assert store.stops_of(CLUSTER, ["1", "3"]) == tuple(stopped)
+        assert store.stops_of(CLUSTER, []) == ()
+
+    @edges
     @given(each=make.would_bes)
     def test_keeps_any_would_be_stop(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
         each = replace(each, key=fresh(each.key))

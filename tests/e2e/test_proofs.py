@@ -120,7 +120,7 @@ def test_tasks_bound_by_their_seals_alone_are_judged_and_only_the_falling_one_is
     site.wait(lambda: site.evals(rising) >= 5, "the sister's evals")
     assert site.state(rising) == "RUNNING"
     assert site.cluster.squeue("-j", rising, "-o", "%k").strip() in ("", "(null)")
-    assert {code for _, code, _ in site.remarks()} == {"early-warning"}
+    assert all(code.startswith("early-warning") for _, code, _ in site.remarks())
     check_secret(site.cluster, rising, ended=array)
 
 

@@ -89,6 +89,8 @@ def test_a_process_killed_after_a_record_leaves_all_of_it(url: str) -> None:
         "UPDATE intent_events SET seq = 5",
         "DELETE FROM intent_events",
         "DELETE FROM intents",
+        "UPDATE credits SET gpu_hours = 1000",
+        "DELETE FROM credits",
     ],
 )
 def test_the_history_of_an_intent_can_only_be_appended_to(url: str, statement: str) -> None:
@@ -100,23 +102,27 @@ def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str) -> N
     """TRUNCATE goes past triggers on rows."""
     migrate.upgrade(empty_postgresql_url)
     _refuses(empty_postgresql_url, "TRUNCATE intent_events")
+    _refuses(empty_postgresql_url, "TRUNCATE credits")
 
 
 def test_sqlite_refuses_to_replace_an_event(tmp_path: Path) -> None:
     """INSERT OR REPLACE deletes without a trigger on DELETE."""
     url = f"sqlite:///{tmp_path}/store.db"
     migrate.upgrade(url)
-    _refuses(url, f"INSERT OR REPLACE INTO intent_events VALUES ('{make.intent().id}', 0, 1.0, 'planned', 'rewritten')")
+    name, job = make.intent().id, key().text
+    _refuses(url, f"INSERT OR REPLACE INTO intent_events VALUES ('{name}', 0, 1.0, 'planned', 'rewritten')")
+    _refuses(url, f"INSERT OR REPLACE INTO credits VALUES ('{name}', '{job}', 'alice', 'ml', 1000.0, 60.0, 'again')")
 
 
 def _refuses(url: str, statement: str) -> None:
     store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
-    store.record(Changes(intents=(planned,), events=(make.event(planned),)))
+    store.record(Changes(intents=(planned,), events=(make.event(planned),), credits=(make.credit(planned),)))
     with pytest.raises(DBAPIError, match=r"append-only|(?i:foreign key)"), engines.write.begin() as connection:
         connection.execute(text(statement))
     engines.dispose()
 
     assert store.events_of([planned.id]) == (make.event(planned),)
+    assert store.credits_of([planned.key]) == (make.credit(planned),)
     store.close()
 
 

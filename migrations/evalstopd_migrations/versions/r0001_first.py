@@ -9,7 +9,11 @@ branch_labels = None
 depends_on = None
 
 _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_REFUSAL = "intent_events is append-only"
+# The tables that are only appended to, and how a row of them that is there already is found.
+_APPEND_ONLY = {
+    "intent_events": "SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq",
+    "credits": "SELECT 1 FROM credits WHERE intent_id = NEW.intent_id",
+}
 
 
 def upgrade() -> None:
@@ -20,6 +24,7 @@ def upgrade() -> None:
     _pins()
     _intents()
     _intent_events()
+    _credits()
     _would_be_stops()
     _bindings()
     _remarks()
@@ -95,6 +100,8 @@ def _watches() -> None:
         _word("mode"),
         _flag("trusted"),
         _time("notice_s"),
+        _word("action"),
+        _whole("items"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
@@ -185,6 +192,10 @@ def _intents() -> None:
         _text("handed_to"),
         _time("told_s", null=True),
         _time("acted_s", null=True),
+        _text("account"),
+        _word("action"),
+        _time("kept_s", null=True),
+        _text("held_life", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):
@@ -201,6 +212,21 @@ def _intent_events() -> None:
         _text("text"),
         sa.PrimaryKeyConstraint("intent_id", "seq"),
     )
+
+
+def _credits() -> None:
+    op.create_table(
+        "credits",
+        sa.Column("intent_id", sa.Text(), sa.ForeignKey("intents.id"), nullable=False),
+        _of_job(),
+        _text("user"),
+        _text("account"),
+        sa.Column("gpu_hours", sa.Double(), nullable=False),
+        _time("at_s"),
+        _text("how"),
+        sa.PrimaryKeyConstraint("intent_id"),
+    )
+    op.create_index("ix_credits_job", "credits", ["job"])
 
 
 def _would_be_stops() -> None:
@@ -256,18 +282,19 @@ def _breakers() -> None:
 
 
 def _guard_on_sqlite() -> None:
-    abort = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-    for verb in ("UPDATE", "DELETE"):
-        op.execute(f"CREATE TRIGGER intent_events_no_{verb.lower()} BEFORE {verb} ON intent_events {abort}")
-    # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
-    there = "EXISTS (SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq)"
-    op.execute(f"CREATE TRIGGER intent_events_no_replace BEFORE INSERT ON intent_events WHEN {there} {abort}")
+    for table, same in _APPEND_ONLY.items():
+        abort = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        for verb in ("UPDATE", "DELETE"):
+            op.execute(f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {abort}")
+        # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
+        op.execute(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({same}) {abort}")
 
 
 def _guard_on_postgresql() -> None:
-    op.execute(
-        "CREATE FUNCTION intent_events_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
-    )
-    when = "BEFORE UPDATE OR DELETE OR TRUNCATE ON intent_events FOR EACH STATEMENT"
-    op.execute(f"CREATE TRIGGER intent_events_append_only {when} EXECUTE FUNCTION intent_events_refuse()")
+    for table in _APPEND_ONLY:
+        op.execute(
+            f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION '{table} is append-only'; END $$"
+        )
+        when = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+        op.execute(f"CREATE TRIGGER {table}_append_only {when} EXECUTE FUNCTION {table}_refuse()")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.model import Ending, Job, Phase
-from evalstopd.errors import Rejected
+from evalstopd.errors import NotRequeueable, Rejected
 from evalstopd.ports import EndingQuery, Queue
 from evalstopd_sim.emulated.simulation import Record, Simulation
 from evalstopd_sim.simjob import Trigger
@@ -28,7 +28,7 @@ class EmulatedCluster:
     """A Slurm that answers at once and always.
 
     `comment_of` gives the comment that a job is submitted with; `reason_of` the eval that a cancel rests on,
-    which the simulation's own books want to know.
+    which the simulation's own books want to know. `fixed` jobs may not be requeued.
     """
 
     world: Simulation
@@ -38,6 +38,7 @@ class EmulatedCluster:
     name: str = "emulated"
     work_dir: str = "/emulated"
     signals: list[tuple[str, str]] = field(default_factory=list)
+    fixed: set[str] = field(default_factory=set)
 
     def queue(self) -> Queue:
         """List the jobs that are not over."""
@@ -53,6 +54,20 @@ class EmulatedCluster:
         for record in self._live(job_ids):
             if record.state == "RUNNING":
                 self.world.stop(record, self.reason_of(record))
+
+    def requeue_hold(self, job_id: str) -> None:
+        """Take a running job off its GPUs and hold it. Raises NotRequeueable for one that may not be requeued."""
+        for record in self._live([job_id]):
+            if record.state == "RUNNING" and job_id in self.fixed:
+                raise NotRequeueable("it may not be requeued")
+            if record.state == "RUNNING":
+                self.world.hold(record)
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on. Raises Rejected for a job that is over or unknown."""
+        if not self._live([job_id]):
+            raise Rejected(f"no job {job_id!a} that is not over")
+        self.world.release(self.world.live[job_id])
 
     def signal(self, job_id: str, name: str) -> None:
         """Note a signal; emulated jobs pay no heed to it."""
@@ -98,4 +113,5 @@ class EmulatedCluster:
             name=job.truth.job_id,
             work_dir=f"{self.work_dir}/{record.job_id}",
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
+            held=record.held,
         )
