@@ -71,6 +71,7 @@ class Job:
     """A job or array task as one observation of Slurm shows it. Names, comment and paths are the user's text.
 
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
+    `limit_end_s` is when its time limit would end a running job, None where it has none.
     """
 
     cluster: str
@@ -94,6 +95,7 @@ class Job:
     work_dir: str = ""
     nodes: tuple[str, ...] = ()
     het_id: int | None = None
+    limit_end_s: int | None = None
 
     @property
     def life(self) -> Life:

@@ -5,9 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.chain import Link
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
-from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
@@ -15,6 +16,7 @@ from evalstopd.store.tables import (
     IntentRow,
     JobRow,
     LifeRow,
+    LinkRow,
     PinRow,
     PointRow,
     RemarkRow,
@@ -72,9 +74,14 @@ def binding_values(binding: Binding) -> Values:
     return _shared(binding, BindingRow) | _owner(binding.key)
 
 
-def remark_values(remark: Remark) -> Values:
-    """Return the row of a remark."""
-    return _shared(remark, RemarkRow)
+def remark_values(number: int, remark: Remark) -> Values:
+    """Return the row of a remark of this number."""
+    return _shared(remark, RemarkRow) | {"id": number}
+
+
+def link_values(link: Link) -> Values:
+    """Return the row of a link."""
+    return _shared(link, LinkRow)
 
 
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
@@ -94,6 +101,8 @@ INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Int
 EVENT_COLUMNS = _columns(IntentEvent, EventRow)
 WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
+LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
+LINK_COLUMNS = _columns(Link, LinkRow)
 
 
 def watch_of(row: Sequence[Any]) -> Watch:
@@ -114,6 +123,11 @@ def intent_of(row: Sequence[Any]) -> Intent:
 def would_be_of(row: Sequence[Any]) -> WouldBeStop:
     """Return the would-be stop of a row of WOULD_BE_COLUMNS."""
     return WouldBeStop(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def lived_of(row: Sequence[Any]) -> Lived:
+    """Return the life of a row of LIVED_COLUMNS."""
+    return Lived(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def _shared(record: Any, table: type[Base]) -> dict[str, Any]:

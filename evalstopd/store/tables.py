@@ -9,7 +9,7 @@ from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Mode, Rung
 from evalstopd.core.watch import PinState, Reads
 from evalstopd.core.wishes import Signal
-from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
+from evalstopd.store.columns import AnyText, ExactFloat, Record, Word, Words
 
 REVISION = "0001"
 VERSION_TABLE = "evalstopd_version"
@@ -38,10 +38,10 @@ class Base(DeclarativeBase):
         Ending: Record(Ending),
         Signal: Record(Signal),
         Reads: Record(Reads),
-        Mode: words(Mode),
-        Rung: words(Rung),
-        State: words(State),
-        PinState: words(PinState),
+        Mode: Word(Mode),
+        Rung: Word(Rung),
+        State: Word(State),
+        PinState: Word(PinState),
     }
 
 
@@ -73,6 +73,7 @@ class LifeRow(Base):
     gpus: Mapped[int]
     nodes: Mapped[tuple[str, ...]]
     ending: Mapped[Ending | None]
+    limit_end_s: Mapped[float | None]
 
 
 class WatchRow(Base):
@@ -220,7 +221,7 @@ class EventRow(Base):
 
 
 class WouldBeRow(Base):
-    """A stop that the observe rung only booked: one a life."""
+    """A stop that the observe rung only booked: one a life. Append-only, by triggers."""
 
     __tablename__ = "would_be_stops"
 
@@ -232,7 +233,7 @@ class WouldBeRow(Base):
 
 
 class RemarkRow(Base):
-    """One line about something that was not done."""
+    """One line about something that was not done; its number is that of its link. Append-only, by triggers."""
 
     __tablename__ = "remarks"
     __table_args__ = (Index("ix_remarks_subject", "subject", "code"),)
@@ -242,3 +243,26 @@ class RemarkRow(Base):
     code: Mapped[str]
     text: Mapped[str]
     at_s: Mapped[float]
+
+
+class LinkRow(Base):
+    """One link of the chain over the book: see core/chain.py. Append-only, by triggers."""
+
+    __tablename__ = "links"
+    __table_args__ = (Index("ix_links_ref", "ref", "kind"),)
+
+    seq: Mapped[Serial]
+    kind: Mapped[str]
+    ref: Mapped[str]
+    digest: Mapped[str]
+    hash: Mapped[str]
+
+
+class HeadRow(Base):
+    """Where the chain ends: one row, written with the links."""
+
+    __tablename__ = "chain_head"
+
+    id: Mapped[KeyInt]
+    length: Mapped[int]
+    hash: Mapped[str]

@@ -81,6 +81,7 @@ def read_record(values: Sequence[str]) -> Row:
         work_dir=_text(record, "WorkDir"),
         nodes=expand(record["NodeList"]),
         het_id=_optional(record, "HetJobID"),
+        limit_end_s=_optional(record, "EndTime") if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
     )
     return Row(job, _optional(record, "EndTime") if phase is Phase.ENDED else None)
 
