@@ -10,6 +10,7 @@ from evalstopd.report.text import plain
 
 PAGE = 500
 _MOST_UNSEALED = 100
+_START = Link(0, "", "", "", GENESIS)
 Watched = Callable[[Iterable[Held], int], Iterable[Held]]
 """What shows the progress of a walk of so many links."""
 
@@ -70,7 +71,7 @@ class _Walk:
 
     book: Chain
     marks: list[Head]
-    last: Link = Link(0, "", "", "", GENESIS)
+    last: Link = _START
     seen: set[Head] = field(default_factory=lambda: {Head(0, GENESIS), Head(None, GENESIS)})
     breaks: list[Break] = field(default_factory=list)
     intents: dict[str, Held] = field(default_factory=dict)
@@ -190,9 +191,6 @@ def _named(kind: str, ref: str) -> str:
         Kind.REMARK: f"remark {ref}",
     }
     return plain(words.get(Kind(kind), "") if kind in set(Kind) else f"a row of the unknown kind {kind}: {ref}", 300)
-
-
-_START = Link(0, "", "", "", GENESIS)
 
 
 def sentences(found: Verification, most: int = 20) -> Sequence[str]:
