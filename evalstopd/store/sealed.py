@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Text, cast, exists, select
 
 from evalstopd.core import chain
 from evalstopd.core.chain import GARBLED, Entry, Head, Held, Kind, Link
+from evalstopd.core.intent import IntentEvent
 from evalstopd.store import reading, rows
 from evalstopd.store.chunks import chunks
 from evalstopd.store.tables import EventRow, HeadRow, IntentRow, LinkRow, RemarkRow, WouldBeRow
@@ -95,7 +96,15 @@ def _standings(source: Connection, ids: Sequence[str]) -> list[Entry]:
 
 
 def _events(source: Connection, ids: Sequence[str]) -> list[Entry]:
-    return [chain.event(each) for each in reading.events(source, ids)]
+    return [_event(each) for each in reading.events(source, ids)]
+
+
+def _event(each: IntentEvent) -> Entry:
+    """Return what seals an event: one that cannot be read must not hide those beside it."""
+    try:
+        return chain.event(each)
+    except _UNREADABLE:
+        return Entry(Kind.EVENT, f"{each.intent_id}:{each.seq}", GARBLED)
 
 
 def _would_be(source: Connection, jobs: Sequence[str]) -> list[Entry]:

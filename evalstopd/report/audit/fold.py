@@ -195,7 +195,7 @@ def _word(verdict: Verdict) -> str:
 
 
 def _shown(value: object) -> str:
-    return plain(value, 300) if isinstance(value, str) else repr(value)
+    return f"'{plain(value, 300)}'" if isinstance(value, str) else repr(value)
 
 
 def sentences(found: Refolded) -> Sequence[str]:
