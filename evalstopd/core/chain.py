@@ -16,6 +16,7 @@ GENESIS = "0" * 64
 """The hash of a chain without links."""
 DECIDED = ("evidence", "created_s")
 """What never changes of an intent: the store keeps it as it was written first."""
+_encoded = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _HEAD = re.compile(r"(?:([0-9]{1,18}):)?([0-9a-f]{64})", re.ASCII)
 
 
@@ -162,8 +163,7 @@ class Appended:
 
 def _sha256(value: Any) -> str:
     """Return the SHA-256 of a value's canonical bytes: JSON, keys sorted, no spaces, UTF-8 that takes any str."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_encoded(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _parts(record: Any, *, only: Sequence[str] = (), leave: Sequence[str] = ()) -> dict[str, Any]:

@@ -64,6 +64,17 @@ def test_others_without_the_right_are_refused_and_the_job_lives(slurm: SlurmWorl
     assert slurm.signals(job_id) == []
 
 
+def test_a_running_jobs_time_limit_is_known_and_an_unlimited_jobs_is_none(slurm: SlurmWorld) -> None:
+    limited = slurm.submit(slurm.alice, 1, "", "--time=90")
+    unlimited = slurm.submit(slurm.alice, 1, "", "--time=UNLIMITED")
+    jobs = slurm.cluster.look([limited, unlimited])
+    started_s, limit_s = jobs[limited].started_s, jobs[limited].limit_end_s
+    assert started_s is not None
+    assert limit_s is not None
+    assert abs(limit_s - started_s - 90 * 60) <= 1
+    assert jobs[unlimited].limit_end_s is None
+
+
 def test_an_owner_writes_the_comment_of_a_task_that_has_the_arrays_number(slurm: SlurmWorld) -> None:
     tasks = slurm.submit_array(slurm.alice, 3)
     slurm.seen_by(users.ALICE).set_comment(tasks[-1], "evalstop=keep")
