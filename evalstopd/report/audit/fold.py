@@ -200,7 +200,7 @@ def _shown(value: object) -> str:
 
 def sentences(found: Refolded) -> Sequence[str]:
     """Return what folding again found, as people read it."""
-    others = f" ({found.other_versions} decided by another version)" if found.other_versions else ""
-    lines = [f"{found.decisions} decisions folded again{others}: {len(found.differences)} differences"]
+    others = f" ({found.other_versions} of them made by another version)" if found.other_versions else ""
+    lines = [f"decisions folded again: {found.decisions}{others}; differences: {len(found.differences)}"]
     lines += [f"job {plain(d.job)}, {plain(d.id)}, {d.of}: {d.text}" for d in found.differences]
     return [*lines, *(f"note on job {plain(note.job)}, {plain(note.id)}: {note.text}" for note in found.notes)]

@@ -128,8 +128,9 @@ class _Walk:
 
 
 def _gap(before: int, after: int) -> Break:
-    missing = f"link {before + 1}" if after == before + 2 else f"links {before + 1} to {after - 1}"
-    return Break(before + 1, "removed", missing, f"{missing} of the chain, with the rows they name, are missing")
+    several = after > before + 2
+    missing = f"links {before + 1} to {after - 1}" if several else f"link {before + 1}"
+    return Break(before + 1, "removed", missing, f"{missing} of the chain {'are' if several else 'is'} missing")
 
 
 def _torn(book: Chain, before: Link, link: Link) -> Break:
@@ -141,16 +142,15 @@ def _torn(book: Chain, before: Link, link: Link) -> Break:
     if home is not None and home.seq == link.seq + 1 and not _follows(home, link):
         return _put_between(link)
     if home is not None:
-        text = f"link {home.seq} belongs where link {link.seq} is: the order was changed"
+        text = f"link {link.seq}, {row_of(link)}, is where link {home.seq}, {row_of(home)}, belongs"
         return Break(link.seq, "reordered", row_of(link), text)
-    text = (
-        f"link {link.seq} does not follow from link {before.seq}: one of them was changed, or one between was removed"
-    )
+    follows = f"link {link.seq}, {row_of(link)}, does not follow from link {before.seq}"
+    text = f"{follows}: one of them was changed, or one between was removed"
     return Break(link.seq, "changed", row_of(link), text)
 
 
 def _put_between(link: Link) -> Break:
-    text = f"link {link.seq} was put between two that belong together"
+    text = f"link {link.seq}, {row_of(link)}, was put between two that belong together"
     return Break(link.seq, "inserted", row_of(link), text)
 
 
@@ -196,17 +196,16 @@ def _named(kind: str, ref: str) -> str:
 def sentences(found: Verification, most: int = 20) -> Sequence[str]:
     """Return a verification as people read it, the first break first."""
     if found.first is None:
-        against = " and holds the head noted elsewhere" if found.noted is not None else ""
+        against = "; the head noted elsewhere is in it" if found.noted is not None else ""
         return [
             f"the book is whole: {found.links} links, each row as it was written{against}",
             f"head {found.head.text}",
         ]
-    lines = [f"the book was tampered with. First: {_line(found.first)}"]
+    lines = [f"the book is not what was written. First: {_line(found.first)}"]
     lines += [f"then: {_line(each)}" for each in found.breaks[1:most]]
     rest = len(found.breaks) - most
     return [*lines, f"and {rest} more"] if rest > 0 else lines
 
 
 def _line(each: Break) -> str:
-    place = "" if each.seq is None else f"link {each.seq}, "
-    return f"{each.what}: {place}{each.row}: {each.text}"
+    return f"{each.what}{'' if each.seq is None else f' at link {each.seq}'}: {each.text}"

@@ -207,5 +207,5 @@ def test_only_decisions_of_the_span_are_folded(file: Path) -> None:
 def test_decisions_of_another_version_are_counted(file: Path) -> None:
 
     assert sentences(refold(store_of(file), ALL, "newer"))[0] == (
-        "1 decisions folded again (1 decided by another version): 0 differences"
+        "decisions folded again: 1 (1 of them made by another version); differences: 0"
     )
