@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 db = typer.Typer(no_args_is_help=True, help="The store: its schema and its health.")
 app.add_typer(db, name="db")
+breakers = typer.Typer(invoke_without_command=True, help="Breakers that hold an account, or all, on the observe rung.")
+app.add_typer(breakers, name="breakers")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  typer's callback takes the flag
@@ -200,6 +202,39 @@ def keep(job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array
     from evalstopd.wiring import make_plain_cluster
 
     typer.echo(veto(make_plain_cluster(), job))
+
+
+@breakers.callback()
+def breakers_show(context: typer.Context, config: Config = None, as_json: AsJson = False) -> None:
+    """List the breakers that ever turned, and which hold now."""
+    if context.invoked_subcommand is not None:
+        return
+    from evalstopd.breakers import breaker_rows
+    from evalstopd.report.render import breaker_table
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock
+
+    rows = breaker_rows(make_checked_store(load_settings(config)), make_clock().now_s())
+    _print(rows, as_json, lambda: breaker_table(rows) if rows else "no breaker has ever tripped")
+
+
+@breakers.command("reset")
+def breakers_reset(
+    scope: Annotated[str, typer.Argument(help="site, or account:NAME.")],
+    why: Annotated[str, typer.Option(help="The reason; it is kept.")],
+    config: Config = None,
+) -> None:
+    """Reset a breaker before its time; needs the right to write the store."""
+    import getpass
+
+    from evalstopd.breakers import reset
+    from evalstopd.report.text import plain
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock
+
+    store = make_checked_store(load_settings(config))
+    for turn in reset(store, scope, why, getpass.getuser(), make_clock().now_s()):
+        typer.echo(f"reset {plain(turn.scope, 200)} on {plain(turn.cluster, 200)}")
 
 
 @app.command("config")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from evalstopd.core.binding import Binding, RunFacts
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
@@ -188,7 +189,7 @@ class Book:
     `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
     ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
-    pairs already remarked on.
+    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -197,6 +198,7 @@ class Book:
     triggered: Mapping[JobKey, int] = field(default_factory=dict)
     booked: frozenset[JobKey] = frozenset()
     said: frozenset[tuple[str, str]] = frozenset()
+    breakers: tuple[BreakerTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +207,8 @@ class Changes:
 
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
-    already stay as they are, but a point without a standard error takes one; bindings, remarks and events are
-    appended.
+    already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
+    turns are appended.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -217,6 +219,7 @@ class Changes:
     would_be: tuple[WouldBeStop, ...] = ()
     bindings: tuple[Binding, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    breakers: tuple[BreakerTurn, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -229,6 +232,7 @@ class Changes:
                 self.would_be,
                 self.bindings,
                 self.remarks,
+                self.breakers,
             )
         )
 
@@ -244,6 +248,9 @@ class Store(Protocol):
 
     def points(self, keys: Sequence[JobKey]) -> Mapping[JobKey, tuple[Point, ...]]:
         """Return the stored points of these jobs, over all their lives and runs."""
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
 
     def record(self, changes: Changes) -> None:
         """Write all changes in one transaction, or none."""
@@ -275,6 +282,9 @@ class Archive(Protocol):
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects (a job key's text, or `site`)."""
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
 
 
 @dataclass(frozen=True, slots=True)

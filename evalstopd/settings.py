@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
 from evalstopd.core.model import Mode, Rung
 from evalstopd.core.rules import Rules, ServerClass
@@ -89,6 +90,17 @@ class RuleSettings(_Part):
     stale_s: float = Field(default=900.0, gt=0)
 
 
+class CapsSettings(_Part):
+    """The most stops within an hour, and when breakers fall back to observe: at so many decisions or accounts."""
+
+    stops: int = Field(default=20, ge=1)
+    stops_per_account: int = Field(default=5, ge=1)
+    gpu_share: float = Field(default=0.25, gt=0, le=1)
+    breaker_decisions: int = Field(default=10, ge=2)
+    breaker_accounts: int = Field(default=3, ge=2)
+    hold_s: float = Field(default=86400.0, gt=0)
+
+
 class ScorecardSettings(_Part):
     """What the site asks of a rule's card before it may warn or enforce; `*_max_wronged` bound the share from above."""
 
@@ -134,6 +146,7 @@ class Settings(BaseSettings):
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
+    caps: CapsSettings = CapsSettings()
     scorecard: ScorecardSettings = ScorecardSettings()
     enforce: EnforceSettings = EnforceSettings()
     trust: TrustSettings = TrustSettings()
@@ -197,6 +210,7 @@ def make_rules(settings: Settings) -> Rules:
         tick_s=settings.daemon.tick_s,
         stale_s=settings.rules.stale_s,
         candidates=settings.rules.candidates,
+        caps=Caps(**settings.caps.model_dump()),
     )
 
 

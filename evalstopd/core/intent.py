@@ -83,7 +83,8 @@ class Intent:
     """A decided stop.
 
     `not_before_s` ends the owner's notice; `cancel_tries` counts requests to cancel that were sent or about
-    to be; `events` is how many lines its history has; `telling` names a message that is being sent.
+    to be; `events` is how many lines its history has; `telling` names a message that is being sent. `acted_s`
+    is when the running job was first acted on.
     """
 
     key: JobKey
@@ -105,6 +106,7 @@ class Intent:
     gpus: int = 0
     ending: Ending | None = None
     handed_to: tuple[str, ...] = ()
+    acted_s: float | None = None
 
     @property
     def id(self) -> str:

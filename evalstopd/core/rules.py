@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.model import Job, Mode, Rung
 from evalstopd.core.spec import Spec, parse_spec
@@ -43,6 +44,7 @@ class Rules:
     tick_s: float = 30.0
     stale_s: float = 900.0
     candidates: int = 3
+    caps: Caps = USUAL
 
 
 @dataclass(frozen=True, slots=True)

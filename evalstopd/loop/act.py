@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evalstopd.core.caps import Decision, held_back
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import (
     Cancel,
@@ -21,7 +22,7 @@ from evalstopd.core.intent import (
 )
 from evalstopd.core.model import Ending, Job, JobKey, Rung
 from evalstopd.core.rules import Rules, standing
-from evalstopd.core.watch import Pin, PinState, Watch
+from evalstopd.core.watch import Pin, PinState, Remark, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import kept, run_tags, sentence, veto_line, when
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
@@ -33,6 +34,7 @@ from evalstopd.ports import Changes, EndingQuery, Message, Ports
 
 _HANDOVER_S = 600.0
 _WRITE_PATIENCE_S = 900.0
+_CAP = "cap"
 _NEVER_KILLED = ("REQUEUED", "PREEMPTED")
 
 
@@ -48,13 +50,15 @@ class Acts:
     desk: PinDesk
     ledger: Ledger
     tally: Tally
+    decisions: Sequence[Decision] = ()
+    said: frozenset[tuple[str, str]] = frozenset()
 
     def serve(self, intents: Sequence[Intent]) -> None:
         """Take every open intent its steps; the cancels of a pass go out together after one last look."""
         waiting = [self._advance(intent) for intent in intents if not intent.closed]
         ready = [intent for intent in waiting if isinstance(self._step(intent, self._job(intent)), Cancel | SendSignal)]
         if ready and not self.ports.should_stop():
-            self._end_jobs(ready)
+            self._end_jobs(self._within_caps(ready))
         for intent in intents:
             if intent.state is State.CONFIRMED and not intent.handed_to:
                 self._hand_over(intent)
@@ -94,7 +98,7 @@ class Acts:
         """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
         watch = self.watches.get(intent.key)
         wishes = parse_comment(job.comment if job is not None else "")
-        rung = self._rung(intent.key, watch, wishes)
+        rung = self._rung(watch, wishes)
         good_s = watch.reads.good_s if watch is not None else None
         since_s = good_s if good_s is not None else intent.created_s
         return Situation(
@@ -111,11 +115,11 @@ class Acts:
             ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
         )
 
-    def _rung(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> Rung:
+    def _rung(self, watch: Watch | None, wishes: Wishes) -> Rung:
         """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
         if watch is None:
             return Rung.OFF
-        return self.seen.at_most(key, standing(watch.terms, wishes, self.rules)).terms.rung
+        return self.seen.at_most(watch, standing(watch.terms, wishes, self.rules)).terms.rung
 
     def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""
@@ -171,7 +175,7 @@ class Acts:
 
     def _end_jobs(self, intents: Sequence[Intent]) -> None:
         """Look again, record, then signal or cancel; an exit code proves nothing, so look once more."""
-        looked = self._look(intents)
+        looked = self._look(intents) if intents else None
         if looked is None:
             return
         intents = [self._renewed(intent, looked.get(intent.key.job_id)) for intent in intents]
@@ -182,6 +186,21 @@ class Acts:
         going = [self._announce(intent) for intent, step in steps if isinstance(step, Cancel)]
         if going:
             self._cancel(going)
+
+    def _within_caps(self, intents: Sequence[Intent]) -> list[Intent]:
+        """Return the intents that the site's caps let act in this pass; one that has begun is never held."""
+        asking = [self._asking(intent) for intent in intents if intent.acted_s is None]
+        running = sum(job.gpus for job in self.seen.snapshot.jobs if job.holds_gpus)
+        held = held_back(asking, self.decisions, running, self.rules.caps, self.ledger.now_s)
+        for key, why in held.items():
+            self.tally.add("held by caps")
+            if (key.text, _CAP) not in self.said:
+                self.ports.store.record(Changes(remarks=(Remark(key.text, _CAP, f"waits: {why}", self.ledger.now_s),)))
+        return [intent for intent in intents if intent.key not in held or intent.acted_s is not None]
+
+    def _asking(self, intent: Intent) -> Decision:
+        watch = self.watches.get(intent.key)
+        return Decision(intent.key, watch.account if watch is not None else "", intent.gpus, intent.created_s)
 
     def _renewed(self, intent: Intent, job: Job | None) -> Intent:
         """Give up what the last look withdraws; leave all else as it is."""
@@ -197,12 +216,14 @@ class Acts:
 
     def _announce(self, intent: Intent) -> Intent:
         tries = intent.cancel_tries + 1
-        return self.ledger.note(intent, "cancelling", f"request {tries} to end the job", cancel_tries=tries)
+        began_s = self.ledger.now_s if intent.acted_s is None else intent.acted_s
+        text = f"request {tries} to end the job"
+        return self.ledger.note(intent, "cancelling", text, cancel_tries=tries, acted_s=began_s)
 
     def _signal(self, intent: Intent, step: SendSignal) -> None:
         signal = step.signal
         text = f"{signal.name} to the batch script, then {signal.grace_s} s of grace, as the owner asked"
-        intent = self._moved(intent, State.SIGNALLED, text)
+        intent = self._moved(intent, State.SIGNALLED, text, acted_s=self.ledger.now_s)
         try:
             self.ports.cluster.signal(intent.key.job_id, signal.name)
         except (Unavailable, Rejected) as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Binding, Bound, Refused
+from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
@@ -54,6 +55,7 @@ def judge(
         points.extend((key, point) for point in (*read.new, *read.completed))
         evals += len(read.new)
         notes += _notes(key, seen.cautions.get(key, ()), reading, case, stamp.now_s)
+        notes += _breaker_note(one, seen, stamp.now_s)
         if (one.watch.run_id, one.watch.two_way) != (bound.run_id, bound.two_way):
             bindings.append(Binding(key, bound.run_id, PROOF, bound.two_way, stamp.now_s))
         plans.append(_alone(case, known, stamp, remarks))
@@ -77,6 +79,18 @@ def judge(
         remarks=(*fresh, *noted),
     )
     return Judgement(changes, merged)
+
+
+def decided_now(judgement: Judgement, seen: Observation, now_s: float) -> list[Decision]:
+    """Return what this pass decided, as caps and breakers count it; a would-be stop frees no GPUs."""
+    gpus = {intent.key: intent.gpus for intent in judgement.plan.intents}
+    return [Decision(key, seen.seen[key].watch.account, gpus.get(key, 0), now_s) for key, _ in judgement.decided]
+
+
+def with_trips(changes: Changes, tripped: Sequence[BreakerTurn]) -> Changes:
+    """Return the changes with breakers that trip, and a line on each for the report."""
+    said = (Remark(SITE, f"breaker {each.scope} {each.at_s:.0f}", each.text, each.at_s) for each in tripped)
+    return replace(changes, breakers=tuple(tripped), remarks=(*changes.remarks, *said))
 
 
 def _known(book: Book, *, killed: bool) -> Known:
@@ -187,6 +201,12 @@ def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Cas
     alarm = proxy_alarm(curve(reading.proxy), case.evals, case.standing.terms.mode)
     if alarm is not None:
         yield Remark(key.text, "proxy-alarm", alarm, now_s)
+
+
+def _breaker_note(one: Seen, seen: Observation, now_s: float) -> Iterable[Remark]:
+    held = held_by(one.watch.account, seen.breakers)
+    if held is not None:
+        yield Remark(one.key.text, "breaker", f"only observed while a breaker holds: {held.text}", now_s)
 
 
 def _unsaid(remarks: Iterable[Remark], book: Book) -> list[Remark]:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.curve import curve
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
@@ -41,7 +42,7 @@ class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
-    job by what was read of it. `killed` tells whether the kill switch was set.
+    job by what was read of it. `killed` tells whether the kill switch was set. `breakers` are those that hold.
     """
 
     snapshot: Snapshot
@@ -54,11 +55,14 @@ class Observation:
     last: Mapping[JobKey, RunReading]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
     killed: bool = False
+    breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
 
-    def at_most(self, key: JobKey, standing: Standing) -> Standing:
-        """Return a job's standing, no higher than observe where its metric is known to mislead."""
-        refused = next((each for each in self.cautions.get(key, ()) if each.refuse), None)
-        return standing if refused is None else standing.at_most(Rung.OBSERVE, refused.text)
+    def at_most(self, watch: Watch, standing: Standing) -> Standing:
+        """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
+        refused = next((each for each in self.cautions.get(watch.key, ()) if each.refuse), None)
+        breaker = held_by(watch.account, self.breakers)
+        why = refused.text if refused is not None else f"breaker: {breaker.text}" if breaker is not None else ""
+        return standing.at_most(Rung.OBSERVE, why) if why else standing
 
 
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
@@ -88,8 +92,9 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         _last_readings(ports, book, endings, tally),
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
         ports.kill_switch.engaged(),
+        holding(book.breakers, snapshot.now_s),
     )
-    lowered = {key: replace(one, standing=whole.at_most(key, one.standing)) for key, one in seen.items()}
+    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
 
 

@@ -40,7 +40,11 @@ class TickReport:
             f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['due']} read, "
             f"{self.counts['evals']} new evals"
         )
-        acts = [f"{self.counts[act]} {act}" for act in (*_ACTS, "would be stopped", "refused") if self.counts[act]]
+        acts = [
+            f"{self.counts[act]} {act}"
+            for act in (*_ACTS, "held by caps", "would be stopped", "refused")
+            if self.counts[act]
+        ]
         done = ", ".join(acts) or "nothing to do"
         trouble = f"; trouble: {'; '.join(self.troubles)}" if self.troubles else ""
         return f"{seen}; {done}{trouble}"

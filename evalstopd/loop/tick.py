@@ -1,15 +1,16 @@
 """One pass of the loop: observe, decide, record, act, confirm; with the sentence that says what was done."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from evalstopd.core.model import JobKey, Snapshot
+from evalstopd.core.caps import WINDOW_S, Decision, trips
+from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.act import Acts
-from evalstopd.loop.judge import Judgement, judge
+from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
@@ -55,9 +56,21 @@ class Loop:
     def _pass(self, tally: Tally) -> None:
         now_s, book, seen = self._observe(tally)
         judgement = self._judge(seen, book, now_s, tally)
-        if judgement.changes:
-            self.ports.store.record(judgement.changes)
-        self._act(seen, book, judgement, now_s, tally)
+        decisions = self._decisions(seen, book, judgement, now_s)
+        tripped = trips(seen.snapshot.cluster, decisions, book.breakers, self.stance.rules.caps, now_s)
+        changes = with_trips(judgement.changes, tripped)
+        if changes:
+            self.ports.store.record(changes)
+        seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        self._act(seen, book, judgement, decisions, now_s, tally)
+
+    def _decisions(self, seen: Observation, book: Book, judgement: Judgement, now_s: float) -> tuple[Decision, ...]:
+        """Return what was decided lately, this pass included, where caps and breakers need to know it."""
+        new = decided_now(judgement, seen, now_s)
+        if not new and not any(each.rung is Rung.ENFORCE and not each.closed for each in book.intents):
+            return ()
+        since_s = now_s - WINDOW_S - self.stance.rules.caps.hold_s
+        return (*self.ports.store.decisions(seen.snapshot.cluster, since_s), *new)
 
     def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
         now_s = self.ports.clock.now_s()
@@ -72,15 +85,24 @@ class Loop:
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
         return judge(seen, book, stored, self.stance.rules, stamp, tally)
 
-    def _act(self, seen: Observation, book: Book, judgement: Judgement, now_s: float, tally: Tally) -> None:
+    def _act(
+        self,
+        seen: Observation,
+        book: Book,
+        judgement: Judgement,
+        decisions: Sequence[Decision],
+        now_s: float,
+        tally: Tally,
+    ) -> None:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
         until_s = self.ports.clock.now_s() + _PIN_TIME_S
         desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held, until_s)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
+        ledger = Ledger(self.ports.store, now_s)
         acts = Acts(
-            self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, Ledger(self.ports.store, now_s), tally
+            self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said
         )
         acts.serve(intents)
 

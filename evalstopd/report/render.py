@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
 from evalstopd.report.rows import Explanation, StatusRow
@@ -55,6 +56,17 @@ def status_table(rows: Sequence[StatusRow]) -> RenderableType:
         table.add_row(*map(Text, _status_cells(row)))
     reasons = [Text(f"{row.job} {row.state}: {plain(row.why)}") for row in rows if row.why]
     return Group(table, *([Text("")] if reasons else []), *reasons)
+
+
+def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
+    """Return the breakers: which hold, since when and why."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("CLUSTER", "BREAKER", "HOLDS", "SINCE", "UNTIL", "BY", "WHY"):
+        table.add_column(title, no_wrap=title != "WHY")
+    for row in rows:
+        cells = (row.cluster, row.scope, "yes" if row.holds else "no", when(row.at_s), when(row.until_s), row.by)
+        table.add_row(*(Text(plain(cell, 60)) for cell in cells), Text(plain(row.text)))
+    return table
 
 
 def explanation(found: Explanation) -> RenderableType:

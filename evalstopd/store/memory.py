@@ -8,6 +8,7 @@ from threading import Lock
 
 from evalstopd.core import chain
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Link
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
@@ -40,6 +41,7 @@ class MemoryStore:
         self._lives: dict[JobKey, dict[Life, Lived]] = defaultdict(dict)
         self._booked: dict[str, WouldBeStop] = {}
         self._links: list[Link] = []
+        self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -54,6 +56,8 @@ class MemoryStore:
                 self._pins[pin.key][pin.step] = pin
             for binding in changes.bindings:
                 self._holders[binding.run_id] = binding
+            for turn in changes.breakers:
+                self._breakers[turn.cluster][turn.scope] = turn
             appended = self._fresh(changes)
             for intent in changes.intents:
                 self._write_intent(intent)
@@ -71,7 +75,21 @@ class MemoryStore:
                 triggered=self._triggered(live),
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
                 said=self._said(live),
+                breakers=order.in_scope_order(self._breakers.get(cluster, {}).values()),
             )
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+        with self._lock:
+            intents = [each for each in self._intents.values() if max(each.created_s, each.acted_s or 0.0) >= since_s]
+            stops = [each for lives in self._would_be.values() for each in lives.values() if each.at_s >= since_s]
+            found = [self._decision(each.key, each.gpus, each.created_s, each.acted_s) for each in intents]
+            found += [self._decision(each.key, 0, each.at_s) for each in stops]
+            return order.oldest_decisions(each for each in found if each.key.cluster == cluster)
+
+    def _decision(self, key: JobKey, gpus: int, at_s: float, acted_s: float | None = None) -> Decision:
+        watch = self._watches.get(key)
+        return Decision(key, watch.account if watch is not None else "", gpus, at_s, acted_s)
 
     def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:
         """Return each of these runs' last binding, to ended jobs too; runs never bound are left out."""
@@ -165,6 +183,11 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
+        with self._lock:
+            return order.in_scope_order(turn for turns in self._breakers.values() for turn in turns.values())
 
     def _check(self, changes: Changes) -> None:
         """Refuse all before anything is written."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -56,6 +57,16 @@ def oldest_would_be(stops: Iterable[WouldBeStop]) -> tuple[WouldBeStop, ...]:
 def in_life_order(lives: Iterable[Lived]) -> tuple[Lived, ...]:
     """Return lives by job and life."""
     return tuple(sorted(lives, key=lambda each: (_key(each.key), each.life)))
+
+
+def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Return decisions by when they were made."""
+    return tuple(sorted(decisions, key=lambda each: (each.at_s, _key(each.key), each.gpus)))
+
+
+def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
+    """Return breakers' turns by cluster and scope."""
+    return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
 
 
 def newest_remarks(remarks: Iterable[Remark]) -> tuple[Remark, ...]:

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, or_, select
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
@@ -15,6 +16,7 @@ from evalstopd.store import order, rows
 from evalstopd.store.chunks import chunks
 from evalstopd.store.tables import (
     BindingRow,
+    BreakerRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -45,7 +47,29 @@ def book(source: Connection, cluster: str) -> Book:
         triggered=_triggered(source, live),
         booked=_booked(source, live),
         said=_said(source, live),
+        breakers=order.in_scope_order(breakers(source, BreakerRow.cluster == cluster)),
     )
+
+
+def decisions(source: Connection, cluster: str, since_s: float) -> list[Decision]:
+    """Return what was decided or acted on since then: intents, and would-be stops, which free no GPUs."""
+    whose = select(*rows.KEY, func.coalesce(WatchRow.account, ""))
+    here = whose.outerjoin(WatchRow, WatchRow.job == JobRow.job).where(JobRow.cluster == cluster)
+    late = or_(IntentRow.created_s >= since_s, IntentRow.acted_s >= since_s)
+    intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s)
+    would_be = here.add_columns(literal(0), WouldBeRow.at_s)
+    asked = (
+        intents.join(IntentRow, IntentRow.job == JobRow.job).where(late),
+        would_be.join(WouldBeRow, WouldBeRow.job == JobRow.job).where(WouldBeRow.at_s >= since_s),
+    )
+    return [Decision(JobKey(*row[:4]), *row[4:]) for each in asked for row in source.execute(each)]
+
+
+def breakers(source: Connection, *where: ColumnElement[bool]) -> list[BreakerTurn]:
+    """Return the last turn of each breaker."""
+    last = select(func.max(BreakerRow.id)).where(*where).group_by(BreakerRow.cluster, BreakerRow.scope)
+    query = select(*rows.BREAKER_COLUMNS).where(BreakerRow.id.in_(last))
+    return [BreakerTurn(*row) for row in source.execute(query)]
 
 
 def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, Binding]:

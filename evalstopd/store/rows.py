@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn
 from evalstopd.core.chain import Link
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
@@ -12,6 +13,7 @@ from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
+    BreakerRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -84,6 +86,11 @@ def link_values(link: Link) -> Values:
     return _shared(link, LinkRow)
 
 
+def breaker_values(turn: BreakerTurn) -> Values:
+    """Return the row of a breaker's turn."""
+    return _shared(turn, BreakerRow)
+
+
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
 _TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode, WatchRow.trusted, WatchRow.notice_s)
@@ -103,6 +110,7 @@ WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
 LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
 LINK_COLUMNS = _columns(Link, LinkRow)
+BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
 
 
 def watch_of(row: Sequence[Any]) -> Watch:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
@@ -61,6 +62,11 @@ class SqlStore:
         with self._reading() as source:
             found = reading.points(source, [key.text for key in keys])
         return {key: order.in_point_order(found.get(key.text, ())) for key in keys}
+
+    def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
+        """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+        with self._reading() as source:
+            return order.oldest_decisions(reading.decisions(source, cluster, since_s))
 
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
@@ -141,6 +147,11 @@ class SqlStore:
         """Return kind and name of rows that no link seals, `most` at most of each kind."""
         with self._reading() as source:
             return sealed.unsealed(source, most)
+
+    def breakers(self) -> tuple[BreakerTurn, ...]:
+        """Return the last turn of each breaker, by cluster and scope."""
+        with self._reading() as source:
+            return order.in_scope_order(reading.breakers(source))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Mode, Rung
 from evalstopd.core.watch import PinState, Reads
@@ -42,6 +43,7 @@ class Base(DeclarativeBase):
         Rung: Word(Rung),
         State: Word(State),
         PinState: Word(PinState),
+        Turn: Word(Turn),
     }
 
 
@@ -182,6 +184,8 @@ class IntentRow(Base):
         Index("ix_intents_job", "job"),
         Index("ix_intents_state", "state"),
         Index("ix_intents_changed_s", "changed_s"),
+        Index("ix_intents_created_s", "created_s"),
+        Index("ix_intents_acted_s", "acted_s"),
     )
 
     id: Mapped[Key]
@@ -206,6 +210,7 @@ class IntentRow(Base):
     gpus: Mapped[int]
     ending: Mapped[Ending | None]
     handed_to: Mapped[tuple[str, ...]]
+    acted_s: Mapped[float | None]
 
 
 class EventRow(Base):
@@ -224,6 +229,7 @@ class WouldBeRow(Base):
     """A stop that the observe rung only booked: one a life. Append-only, by triggers."""
 
     __tablename__ = "would_be_stops"
+    __table_args__ = (Index("ix_would_be_stops_at_s", "at_s"),)
 
     job: Mapped[JobTextKey]
     restarts: Mapped[KeyInt]
@@ -266,3 +272,19 @@ class HeadRow(Base):
     id: Mapped[KeyInt]
     length: Mapped[int]
     hash: Mapped[str]
+
+
+class BreakerRow(Base):
+    """One turn of a breaker: tripped, or reset by an admin."""
+
+    __tablename__ = "breakers"
+    __table_args__ = (Index("ix_breakers_scope", "cluster", "scope", "id"),)
+
+    id: Mapped[Serial]
+    cluster: Mapped[str]
+    scope: Mapped[str]
+    turn: Mapped[Turn]
+    at_s: Mapped[float]
+    until_s: Mapped[float]
+    text: Mapped[str]
+    by: Mapped[str]

@@ -17,6 +17,7 @@ from evalstopd.store.rows import Values
 from evalstopd.store.tables import (
     Base,
     BindingRow,
+    BreakerRow,
     EventRow,
     HeadRow,
     IntentRow,
@@ -39,6 +40,7 @@ def write(to: Connection, changes: Changes) -> None:
     _write_points(to, [rows.point_values(key, point) for key, point in changes.points])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
+    _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
     decided = _write_intents(to, changes.intents)
     events, would_be = _fresh_events(to, changes.events), _fresh_would_be(to, changes.would_be)
     _append(to, Appended(decided, changes.intents, events, would_be, changes.remarks))

@@ -78,6 +78,7 @@ def settings(tracking_uri: str) -> dict[str, dict[str, object]]:
     return {
         "rules": {"rung": "enforce", "rule": scene.RULE, "metric": scene.METRIC},
         "enforce": {"override": REASON, "notice_s": 0},
+        "caps": {"stops_per_account": 20, "gpu_share": 1.0},
         "mlflow": {"tracking_uri": tracking_uri, "server": "open"},
         "daemon": {"tick_s": 0.5},
     }

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from evalstopd.core.caps import BreakerTurn, Decision, Turn
 from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
 from evalstopd.core.model import JobKey
@@ -534,6 +535,47 @@ class StoreContract:
         winner = State.CANCELLED if won[0] else State.VETOED
         assert sorted(won) == [False, True]
         assert store.intents_of([key()])[0].state is winner
+
+    def test_decisions_are_intents_and_would_be_stops_of_a_cluster_the_oldest_first(self, store: AnyStore) -> None:
+        of_other = make.intent(key("9", cluster="beta"))
+        acted = make.intent(created_s=50.0, acted_s=70.0, gpus=4)
+        store.record(
+            Changes(
+                watches=(watch(account="lab"),),
+                intents=(acted, of_other),
+                would_be=(make.would_be(key("8"), at_s=40.0),),
+            )
+        )
+
+        assert store.decisions(CLUSTER, 0.0) == (
+            Decision(key("8"), "", 0, 40.0),
+            Decision(key(), "lab", 4, 50.0, 70.0),
+        )
+
+    def test_a_decision_counts_from_when_it_was_made_or_acted_on(self, store: AnyStore) -> None:
+        store.record(
+            Changes(intents=(make.intent(created_s=50.0, acted_s=70.0), make.intent(key("8"), created_s=60.0)))
+        )
+
+        assert [each.key.job_id for each in store.decisions(CLUSTER, 60.0)] == ["7", "8"]
+        assert [each.key.job_id for each in store.decisions(CLUSTER, 61.0)] == ["7"]
+        assert store.decisions(CLUSTER, 71.0) == ()
+
+    def test_the_last_turn_of_each_breaker_is_kept(self, store: AnyStore) -> None:
+        turns = [
+            BreakerTurn(cluster, scope, turn, at_s, at_s + 5, HOSTILE, HOSTILE)
+            for cluster, scope, turn, at_s in (
+                (CLUSTER, "site", Turn.TRIPPED, 1.0),
+                (CLUSTER, f"account:{HOSTILE}", Turn.TRIPPED, 2.0),
+                ("beta", "site", Turn.TRIPPED, 3.0),
+                (CLUSTER, "site", Turn.RESET, 4.0),
+            )
+        ]
+        store.record(Changes(breakers=tuple(turns[:3])))
+        store.record(Changes(breakers=(turns[3],)))
+
+        assert store.book(CLUSTER).breakers == (turns[1], turns[3])
+        assert store.breakers() == (turns[1], turns[3], turns[2])
 
     def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
         watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))

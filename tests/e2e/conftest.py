@@ -64,6 +64,7 @@ def make_site(
         settings: dict[str, dict[str, object]] = {
             "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC},
             "enforce": {"override": "a test", "notice_s": 0},
+            "caps": {"stops": 1000, "stops_per_account": 1000, "gpu_share": 1.0, "breaker_decisions": 1000},
             "mlflow": {"tracking_uri": mlflow_server.uri, "server": "authenticated", "time_limit_s": 2.0},
             "daemon": {"tick_s": 0.4},
         }

@@ -78,7 +78,7 @@ class Site:
         watch = self.watch(job)
         return watch.evals if watch else 0
 
-    def wait(self, holds: Callable[[], object], what: str, within_s: float = 60.0) -> None:
+    def wait(self, holds: Callable[[], object], what: str, within_s: float = 120.0) -> None:
         """Wait until something holds; fail with what it was and the daemon's last words."""
         end = time.monotonic() + within_s
         while not holds():

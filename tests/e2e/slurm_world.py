@@ -13,7 +13,7 @@ from demo.rig.cluster import Cluster as Rig
 from evalstopd.adapters.slurm import SlurmCluster
 from evalstopd.adapters.slurm.run import Answer, ProcessRunner
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 POLL_S = 0.1
 SECOND_S = 1.1
 # Ends when its file appears, and writes down each USR1.

@@ -208,10 +208,10 @@ def test_mlflow_answering_500_and_well_again(make_site: MakeSite, broken_mlflow:
     assert "no safe checkpoint" in dict(site.events(job))["abandoned"]
 
 
-@pytest.mark.parametrize("effect", ["publish", "cancel", "mark_killed"])
+@pytest.mark.parametrize("effect", ["pin", "publish", "cancel", "mark_killed", "tell"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite, effect: str, moment: str) -> None:
-    """Issue, case 4: SIGKILL round three effects of an intent, each before and after: one cancel, nothing forgotten."""
+    """Issue, case 4: SIGKILL round five effects of an intent, before and after each: one cancel, nothing forgotten."""
     site = make_site(start=False)
     wrapper = site.service.directory / "fused_daemon.py"
     shutil.copy(Path(__file__).with_name("fused_daemon.py"), wrapper)

@@ -16,7 +16,7 @@ from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
 from tests.e2e.slurm_world import SlurmWorld
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
-OUTAGE_S = 10.0
+OUTAGE_S = 20.0
 
 
 @pytest.fixture(name="slurm")
@@ -128,16 +128,17 @@ def test_gpus_are_counted_however_they_were_asked_for(slurm: SlurmWorld, options
 
 def test_submit_times_are_epochs_whatever_the_time_zone(slurm: SlurmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Pacific/Kiritimati")
-    before = time.time()
+    # Slurm cuts its times to whole seconds.
+    before = int(time.time())
     job_id = slurm.submit(slurm.alice)
     job = slurm.cluster.look([job_id])[job_id]
-    assert before - 1 <= job.submitted_s <= time.time()
+    assert before <= job.submitted_s <= time.time()
     slurm.finish(job_id)
     query = EndingQuery(job_id, job.life)
     slurm.until(lambda: query in slurm.cluster.endings([query]))
     ended_s = slurm.cluster.endings([query])[query].ended_s
     assert ended_s is not None
-    assert before <= ended_s <= time.time() + 1
+    assert before <= ended_s <= time.time()
 
 
 def test_without_accounting_the_controller_tells_how_a_life_ended(slurm: SlurmWorld) -> None:

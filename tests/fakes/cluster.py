@@ -7,7 +7,7 @@ from evalstopd.core.model import Ending, Job, Phase
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
-USERS = {1001: "alice", 1002: "bob"}
+USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave"}
 
 
 @dataclass(slots=True)

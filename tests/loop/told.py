@@ -23,3 +23,17 @@ def remarks(world: World) -> list[tuple[str, str]]:
     store = world.store
     assert isinstance(store, MemoryStore)
     return [(r.subject.split(":")[1], r.code) for r in store.remarks_of([w.key.text for w in store.recent(100)])]
+
+
+def remarks_on(world: World, subject: str) -> list[tuple[str, str]]:
+    """Return the code and text of what was remarked on one subject."""
+    assert isinstance(world.store, MemoryStore)
+    return [(each.code, each.text) for each in world.store.remarks_of([subject])]
+
+
+def said(world: World, code: str) -> list[str]:
+    """Return what was remarked on any watched job under one code."""
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    found = store.remarks_of([watch.key.text for watch in store.recent(100)])
+    return [each.text for each in found if each.code == code]

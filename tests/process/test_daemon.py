@@ -39,7 +39,7 @@ class Started:
         self.address = folder / "notify"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(str(self.address))
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
         program = PROGRAM.format(body=textwrap.indent(textwrap.dedent(body), "    ").strip())
         self.process = subprocess.Popen(
             [sys.executable, "-c", program], env=os.environ | {"NOTIFY_SOCKET": str(self.address)},
@@ -60,7 +60,7 @@ class Started:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -84,7 +84,7 @@ def start(tmp_path: Path) -> Iterator[type[Started]]:
 
 def test_good_ticks_feed_the_watchdog_and_sigterm_ends_it_well(start) -> None:  # type: ignore[no-untyped-def]
     daemon = start("return good")
-    told = daemon.heard(1.0)
+    told = daemon.heard(3.0)
 
     assert "READY=1" in told
     assert any("WATCHDOG=1" in each for each in told)
@@ -107,7 +107,7 @@ def test_a_tick_that_breaks_off_ends_nothing(start) -> None:  # type: ignore[no-
 
 
 def test_a_fatal_fault_ends_the_process_with_its_code(start) -> None:  # type: ignore[no-untyped-def]
-    assert start("raise Fatal('the store is of another version')").process.wait(20) == 70
+    assert start("raise Fatal('the store is of another version')").process.wait(60) == 70
 
 
 def test_a_tick_in_hand_is_ended_first(start, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -91,6 +91,7 @@ class Daemon:
         sections: dict[str, dict[str, object]] = {
             "rules": {"rung": "enforce", "rule": scene.RULE, "metric": scene.METRIC, "stale_s": 10 * EVAL_S},
             "enforce": {"override": REASON, "notice_s": 0},
+            "caps": {"stops_per_account": 20, "gpu_share": 1.0},
             "mlflow": {"tracking_uri": uri, "server": "open"},
             "keeper": {"socket": str(keeper)},
             "store": {"url": f"sqlite:///{database}"},

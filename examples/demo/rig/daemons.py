@@ -51,7 +51,7 @@ class Daemons:
             f"--log-file={self._layout.log}/munged.log",
             f"--seed-file={folder}/seed",
         )
-        self._wait("munged", ["munge", "-S", f"{folder}/socket", "-n", "-o", "/dev/null"], 10)
+        self._wait("munged", ["munge", "-S", f"{folder}/socket", "-n", "-o", "/dev/null"], 30)
 
     def start_database(self) -> None:
         """Start MariaDB on a private socket, making its files first where there are none, and slurmdbd."""
@@ -76,13 +76,13 @@ class Daemons:
             *MARIADB_OPTIONS,
         )
         client = ["mariadb", "--no-defaults", "-S", f"{layout.database}/socket", "-u", "root", "-e"]
-        self._wait("mariadbd", [*client, "create database if not exists evsrig"], 30)
+        self._wait("mariadbd", [*client, "create database if not exists evsrig"], 90)
         self._spawn("slurmdbd", "-D")
-        self._wait("slurmdbd", ["sacctmgr", "-n", "-i", "list", "cluster"], 30)
+        self._wait("slurmdbd", ["sacctmgr", "-n", "-i", "list", "cluster"], 90)
 
     def start_controller(self) -> None:
         self._launch("slurmctld", "-i")
-        self._wait("slurmctld", ["scontrol", "ping"], 20)
+        self._wait("slurmctld", ["scontrol", "ping"], 90)
 
     def start_nodes(self, size: Size) -> None:
         for number in range(size.nodes):

@@ -70,10 +70,13 @@ class MlflowServer:
         self._reap()
 
     def kill(self) -> None:
-        """Take the server away at once; `start` brings it back with its data, on the same port."""
-        for pid in processes.all_marked(self._mark):
+        """Take the server away at once, workers too; `start` brings it back with its data, on the same port."""
+        killed = processes.all_marked(self._mark)
+        for pid in killed:
             processes.send(pid, signal.SIGKILL)
         self._reap()
+        # A worker that is still dying accepts connections, and resets them.
+        processes.require(lambda: not any(map(processes.is_running, killed)), processes.END_S, lambda: "MLflow stays")
 
     def restart(self) -> None:
         self.stop()

@@ -29,6 +29,7 @@ def upgrade() -> None:
     _bindings()
     _remarks()
     _chain()
+    _breakers()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -187,9 +188,10 @@ def _intents() -> None:
         _whole("gpus"),
         _text("ending", null=True),
         _text("handed_to"),
+        _time("acted_s", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    for column in ("job", "state", "changed_s"):
+    for column in ("job", "state", "changed_s", "created_s", "acted_s"):
         op.create_index(f"ix_intents_{column}", "intents", [column])
 
 
@@ -214,6 +216,7 @@ def _would_be_stops() -> None:
         _text("evidence"),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
+    op.create_index("ix_would_be_stops_at_s", "would_be_stops", ["at_s"])
 
 
 def _bindings() -> None:
@@ -249,6 +252,21 @@ def _chain() -> None:
     )
     op.create_index("ix_links_ref", "links", ["ref", "kind"])
     op.create_table("chain_head", _whole("id"), _whole("length"), _text("hash"), sa.PrimaryKeyConstraint("id"))
+
+
+def _breakers() -> None:
+    op.create_table(
+        "breakers",
+        sa.Column("id", _SERIAL, primary_key=True),
+        _text("cluster"),
+        _text("scope"),
+        _word("turn"),
+        _time("at_s"),
+        _time("until_s"),
+        _text("text"),
+        _text("by"),
+    )
+    op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
 
 
 def _guard_on_sqlite() -> None:

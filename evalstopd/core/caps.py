@@ -1,0 +1,191 @@
+"""Bounded harm: how many stops may come in an hour, and the breakers that fall back to observe."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evalstopd.core.model import JobKey
+
+WINDOW_S = 3600.0
+SITE = "site"
+_ACCOUNT = "account:"
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The site's limits, all within an hour.
+
+    At most `stops` jobs are ended, `stops_per_account` of one account, and jobs that hold `gpu_share` of the GPUs of
+    all running jobs; one stop may always go where none went in that hour. An account's breaker trips at
+    `breaker_decisions` jobs decided on, the site's at `breaker_accounts` tripped accounts that different owners
+    tripped; each holds for `hold_s` seconds.
+    """
+
+    stops: int = 20
+    stops_per_account: int = 5
+    gpu_share: float = 0.25
+    breaker_decisions: int = 10
+    breaker_accounts: int = 3
+    hold_s: float = 86400.0
+
+
+USUAL = Caps()
+"""The limits of a site that sets none."""
+_MANY = 10**9
+UNLIMITED = Caps(_MANY, _MANY, math.inf, _MANY, _MANY)
+"""No limits: for simulations of the bare rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A stop that was decided, or would have been: `acted_s` is when the job was first acted on, if it was.
+
+    Times in seconds since the epoch.
+    """
+
+    key: JobKey
+    account: str
+    gpus: int
+    at_s: float
+    acted_s: float | None = None
+
+
+class Turn(StrEnum):
+    """What happened to a breaker."""
+
+    TRIPPED = "tripped"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerTurn:
+    """One line of a breaker's history: `scope` is `site` or `account:NAME`; a trip holds until `until_s`."""
+
+    cluster: str
+    scope: str
+    turn: Turn
+    at_s: float
+    until_s: float
+    text: str
+    by: str = "evalstopd"
+
+
+def account_scope(account: str) -> str:
+    """Return the name of an account's breaker."""
+    return _ACCOUNT + account
+
+
+def holding(turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, BreakerTurn]:
+    """Return the breakers that hold now, by scope; `turns` has the last turn of each."""
+    return {each.scope: each for each in turns if each.turn is Turn.TRIPPED and now_s < each.until_s}
+
+
+def held_by(account: str, held: Mapping[str, BreakerTurn]) -> BreakerTurn | None:
+    """Return the breaker that holds an account's jobs on the observe rung, the site's first."""
+    return held.get(SITE) or held.get(account_scope(account))
+
+
+def trips(
+    cluster: str, decisions: Sequence[Decision], turns: Sequence[BreakerTurn], caps: Caps, now_s: float
+) -> tuple[BreakerTurn, ...]:
+    """Return the breakers that trip now; accounts first, so that one account alone never trips the site's.
+
+    Only decisions of the last hour count that came after the breaker's last turn, each job once. Jobs that were
+    decided on before an admin's reset are seen to, and never count again.
+    """
+    by_account = _recent(decisions, turns, now_s)
+    held = holding(turns, now_s)
+    fresh = tuple(
+        BreakerTurn(cluster, account_scope(account), Turn.TRIPPED, now_s, now_s + caps.hold_s, _account_text(owners))
+        for account, owners in sorted(by_account.items())
+        if account_scope(account) not in held and _jobs(owners) >= caps.breaker_decisions
+    )
+    tripped = {scope.removeprefix(_ACCOUNT) for scope in (*held, *(each.scope for each in fresh)) if scope != SITE}
+    return (*fresh, *_site_trip(cluster, tripped, decisions, held, caps, now_s)) if fresh else ()
+
+
+def _site_trip(
+    cluster: str,
+    tripped: Iterable[str],
+    decisions: Sequence[Decision],
+    held: Mapping[str, BreakerTurn],
+    caps: Caps,
+    now_s: float,
+) -> tuple[BreakerTurn, ...]:
+    """Count each tripped account for the owner with most of its decisions: nobody trips the site alone."""
+    by_account = _owners(each for each in decisions if each.at_s > now_s - WINDOW_S - caps.hold_s)
+    chiefs = {_chief(by_account[account]) for account in tripped if account in by_account}
+    if SITE in held or len(chiefs) < caps.breaker_accounts:
+        return ()
+    text = f"the breakers of {len(chiefs)} accounts hold, tripped by as many owners: only observing everywhere"
+    return (BreakerTurn(cluster, SITE, Turn.TRIPPED, now_s, now_s + caps.hold_s, text),)
+
+
+_Owners = Mapping[int, set[JobKey]]
+
+
+def _recent(decisions: Sequence[Decision], turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, _Owners]:
+    turned = {each.scope: each.at_s for each in turns}
+    reset = {each.scope: each.at_s for each in turns if each.turn is Turn.RESET}
+    seen_to = {each.key for each in decisions if each.at_s <= reset.get(account_scope(each.account), 0.0)}
+
+    def counts(each: Decision) -> bool:
+        since_s = max(now_s - WINDOW_S, turned.get(account_scope(each.account), 0.0))
+        return each.at_s > since_s and each.key not in seen_to
+
+    return _owners(filter(counts, decisions))
+
+
+def _owners(decisions: Iterable[Decision]) -> Mapping[str, _Owners]:
+    """Return the jobs decided on, by account and owner."""
+    found: dict[str, dict[int, set[JobKey]]] = defaultdict(lambda: defaultdict(set))
+    for each in decisions:
+        found[each.account][each.key.uid].add(each.key)
+    return found
+
+
+def _jobs(owners: _Owners) -> int:
+    return sum(len(jobs) for jobs in owners.values())
+
+
+def _chief(owners: _Owners) -> int:
+    return max(sorted(owners), key=lambda uid: len(owners[uid]))
+
+
+def _account_text(owners: _Owners) -> str:
+    return f"{_jobs(owners)} jobs of one account were to be stopped within an hour: its jobs are only observed"
+
+
+def held_back(
+    asking: Sequence[Decision], before: Iterable[Decision], running_gpus: int, caps: Caps, now_s: float
+) -> Mapping[JobKey, str]:
+    """Return which of these jobs may not be ended in this pass, and why; the oldest decision comes first.
+
+    `before` are the decisions known; those acted on within the last hour count. `running_gpus` are held now.
+    """
+    acted = [each for each in before if each.acted_s is not None and each.acted_s > now_s - WINDOW_S]
+    account = Counter(each.account for each in acted)
+    stops, gpus = len(acted), sum(each.gpus for each in acted)
+    most_gpus = caps.gpu_share * (running_gpus + gpus)
+    held: dict[JobKey, str] = {}
+    for each in sorted(asking, key=lambda one: (one.at_s, one.key)):
+        why = _over(each, stops, account[each.account], gpus, most_gpus, caps)
+        if why:
+            held[each.key] = why
+            continue
+        stops, gpus = stops + 1, gpus + each.gpus
+        account[each.account] += 1
+    return held
+
+
+def _over(each: Decision, stops: int, of_account: int, gpus: int, most_gpus: float, caps: Caps) -> str:
+    """Return which cap one more stop would pass; empty for none."""
+    if stops >= caps.stops:
+        return f"{stops} jobs were stopped within the hour, the site's cap is {caps.stops}"
+    if of_account >= caps.stops_per_account:
+        return f"{of_account} jobs of its account were stopped within the hour, the cap is {caps.stops_per_account}"
+    if stops and gpus + each.gpus > most_gpus:
+        return f"{gpus} GPUs were freed within the hour; {each.gpus} more would pass {caps.gpu_share:.0%} of all in use"
+    return ""
