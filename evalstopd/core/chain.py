@@ -122,10 +122,14 @@ def event(each: IntentEvent) -> Entry:
     return Entry(Kind.EVENT, ref, _sha256(_parts(each, leave=("intent_id", "seq"))))
 
 
+def would_be_name(stop: WouldBeStop) -> str:
+    """Return the name of a would-be stop in the book: one a life."""
+    return f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
+
+
 def would_be(stop: WouldBeStop) -> Entry:
     """Return what seals a would-be stop."""
-    ref = f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
-    return Entry(Kind.WOULD_BE, ref, _sha256(_parts(stop, leave=("key", "life"))))
+    return Entry(Kind.WOULD_BE, would_be_name(stop), _sha256(_parts(stop, leave=("key", "life"))))
 
 
 def remark(number: int, each: Remark) -> Entry:

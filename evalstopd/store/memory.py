@@ -239,7 +239,7 @@ class MemoryStore:
             self._events[event.intent_id][event.seq] = event
         for stop in appended.would_be:
             self._would_be[stop.key][stop.life] = stop
-            self._booked[chain.would_be(stop).ref] = stop
+            self._booked[chain.would_be_name(stop)] = stop
         for number, remark in zip(appended.remark_numbers(length), appended.remarks, strict=True):
             self._numbered[number] = remark
             self._remarks[remark.subject].append((number, remark))

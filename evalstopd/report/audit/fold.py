@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from evalstopd.core.chain import would_be_name
 from evalstopd.core.checkpoint_choice import k_before
 from evalstopd.core.curve import best, curve
 from evalstopd.core.detectors import Declining, Stop, Verdict
@@ -80,9 +81,10 @@ def refold(book: Book, span: Span, version: str, watched: Watched = lambda decid
 def decisions(book: Accounts, span: Span) -> tuple[Decided, ...]:
     """Return the decisions of a span, those that were only booked too, oldest first."""
     found = [Decided(each.id, each.key, each.life, each.created_s, each.evidence) for each in book.intents_within(span)]
-    for stop in book.would_be_within(span):
-        name = f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
-        found.append(Decided(name, stop.key, stop.life, stop.at_s, stop.evidence))
+    found += [
+        Decided(would_be_name(stop), stop.key, stop.life, stop.at_s, stop.evidence)
+        for stop in book.would_be_within(span)
+    ]
     return tuple(sorted(found, key=lambda each: (each.at_s, each.id)))
 
 

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from evalstopd.core.intent import State
-from evalstopd.report.audit.rows import AuditReport, DecisionRow, EvalRow, RemarkRow
+from evalstopd.report.audit.rows import AuditReport, DecisionRow, EvalRow, OutcomeRow, RemarkRow, TimesRow
 from evalstopd.report.render import number, when
 from evalstopd.report.text import plain
 
@@ -39,14 +39,16 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _block(row: DecisionRow) -> Iterator[str]:
-    names = {"user": row.user, "account": row.account, "partition": row.partition, "name": row.name}
+    job = row.job
+    names = {"user": job.user, "account": job.account, "partition": job.partition, "name": job.name}
     who = ", ".join(f"{what} {plain(name)}" for what, name in names.items() if name)
-    yield f"{row.what} of job {plain(row.job)} on {plain(row.cluster)}: {who}, {row.gpus} GPUs"
+    yield f"{row.what} of job {plain(job.id)} on {plain(job.cluster)}: {who}, {job.gpus} GPUs"
     for title, text in _facts(row):
         yield from _wrapped(f"{title:<11} {text}", 2, 14)
+    reason = row.basis.reason
     for event in row.events:
         # Most lines of the history repeat the reason.
-        text = event.text.replace(row.reason, "(as above)") if row.reason else event.text
+        text = event.text.replace(reason, "(as above)") if reason else event.text
         yield from _wrapped(f"{when(event.at_s)}  {plain(event.kind)}: {plain(text, 500)}", 4, 26)
 
 
@@ -55,20 +57,20 @@ def _wrapped(text: str, first: int, rest: int) -> list[str]:
 
 
 def _facts(row: DecisionRow) -> Iterator[tuple[str, str]]:
-    notice = f", not before {when(row.not_before_s)}" if row.not_before_s is not None else ""
-    yield "decided", f"{when(row.decided_s)} at step {row.trigger_step}, rung {row.rung}{notice}"
-    yield "because", plain(row.reason, 1000)
-    yield (
-        "by",
-        f"rule {plain(row.rule)}, settings {plain(row.settings_hash) or '-'}, version {plain(row.version) or '-'}",
-    )
-    proof = f"proof {plain(row.proof)}, two-way {'yes' if row.two_way else 'no'}"
-    yield "run", f"{plain(row.run_id)}, metric {plain(row.metric, 300)} ({plain(row.mode)}), {proof}"
-    yield "evals", f"{len(row.evals)}: " + " ".join(map(_eval, row.evals))
-    yield "best", f"{number(row.best_score)} at step {row.best_step}; the checkpoint to keep is that of {row.kept_step}"
+    basis, times = row.basis, row.times
+    notice = f", not before {when(times.not_before_s)}" if times.not_before_s is not None else ""
+    yield "decided", f"{when(times.decided_s)} at step {basis.trigger_step}, rung {row.rung}{notice}"
+    yield "because", plain(basis.reason, 1000)
+    made = f"settings {plain(basis.settings_hash) or '-'}, version {plain(basis.version) or '-'}"
+    yield "by", f"rule {plain(basis.rule)}, {made}"
+    proof = f"proof {plain(basis.proof)}, two-way {'yes' if basis.two_way else 'no'}"
+    yield "run", f"{plain(basis.run_id)}, metric {plain(basis.metric, 300)} ({plain(basis.mode)}), {proof}"
+    yield "evals", f"{len(basis.evals)}: " + " ".join(map(_eval, basis.evals))
+    best = f"{number(basis.best_score)} at step {basis.best_step}"
+    yield "best", f"{best}; the checkpoint to keep is that of {basis.kept_step}"
     yield "checkpoint", _checkpoint(row)
-    yield "life", f"{row.restarts}: submitted {when(row.submitted_s)}, started {_moment(row.started_s)}"
-    yield "outcome", _outcome(row)
+    yield "life", f"{row.job.restarts}: submitted {when(times.submitted_s)}, started {_moment(times.started_s)}"
+    yield "outcome", _outcome(row.outcome, times)
     yield "GPU-hours", _hours(row)
 
 
@@ -85,12 +87,12 @@ def _checkpoint(row: DecisionRow) -> str:
     return f"{pin.state} at {where}, {pin.files} files, {pin.size} bytes, manifest {plain(pin.manifest) or '-'}"
 
 
-def _outcome(row: DecisionRow) -> str:
-    closed = f" {when(row.closed_s)}" if row.closed_s is not None else ""
-    note = f" ({plain(row.note, 500)})" if row.note else ""
-    code = f", exit code {plain(row.exit_code)}" if row.exit_code else ""
-    told = f"{plain(row.ending)} {_moment(row.ended_s)}{code}, by {plain(row.ending_source)}"
-    return f"{row.outcome}{closed}{note}; the life ended as {told}" if row.ending else f"{row.outcome}{closed}{note}"
+def _outcome(found: OutcomeRow, times: TimesRow) -> str:
+    closed = f" {when(times.closed_s)}" if times.closed_s is not None else ""
+    note = f" ({plain(found.note, 500)})" if found.note else ""
+    code = f", exit code {plain(found.exit_code)}" if found.exit_code else ""
+    told = f"{plain(found.ending)} {_moment(times.ended_s)}{code}, by {plain(found.ending_source)}"
+    return f"{found.state}{closed}{note}" + (f"; the life ended as {told}" if found.ending else "")
 
 
 def _hours(row: DecisionRow) -> str:
@@ -99,11 +101,11 @@ def _hours(row: DecisionRow) -> str:
     if hours.after is not None:
         told.append(f"{hours.after:.2f} of them after the decision")
     if hours.freed is not None:
-        told.append(f"up to {hours.freed:.2f} freed: its time limit was {_moment(row.limit_end_s)}")
-    elif row.outcome == State.CONFIRMED:
+        told.append(f"up to {hours.freed:.2f} freed: its time limit was {_moment(row.times.limit_end_s)}")
+    elif row.outcome.state == State.CONFIRMED:
         told.append("no time limit is known, so nor is what was freed")
-    if row.outcome == State.CONFIRMED:
-        told.append(f"handed to {_jobs(row.handed_to)}")
+    if row.outcome.state == State.CONFIRMED:
+        told.append(f"handed to {_jobs(row.outcome.handed_to)}")
     return "; ".join(told)
 
 

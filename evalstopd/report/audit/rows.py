@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
+from evalstopd.core.chain import would_be_name
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Rung
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -68,26 +69,27 @@ class Hours:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionRow:
-    """One decision. Times in seconds since the epoch, None where not known or not yet.
+class JobRow:
+    """The job that was decided on, in the life that `restarts` counts."""
 
-    `what` is `stop` (decided on the enforce rung), `warning` (on warn) or `would-be stop` (on observe). `id` is its
-    name in the book. `outcome` is the state of the intent, `booked` for a would-be stop. `proof` tells by what the
-    run was proven to be the job's, `two_way` whether the run named the job as well. `pin` is None where there is
-    none for the kept step.
-    """
-
-    what: str
-    id: str
     cluster: str
-    job: str
+    id: str
     uid: int
     restarts: int
     user: str
     account: str
     partition: str
     name: str
-    rung: str
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class BasisRow:
+    """What a decision rests on: its frozen evidence.
+
+    `proof` tells by what the run was proven to be the job's, `two_way` whether the run named the job as well.
+    """
+
     rule: str
     metric: str
     mode: str
@@ -103,7 +105,15 @@ class DecisionRow:
     best_score: float
     kept_step: int
     evals: tuple[EvalRow, ...]
-    pin: PinRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimesRow:
+    """When what happened, in seconds since the epoch; None where not known or not yet.
+
+    Slurm tells of the life's own times, the daemon's clock of the others; `not_before_s` ends the owner's notice.
+    """
+
     submitted_s: int
     started_s: float | None
     decided_s: float
@@ -111,14 +121,40 @@ class DecisionRow:
     limit_end_s: float | None
     ended_s: float | None
     closed_s: float | None
-    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """What became of a decision: the state of the intent, `booked` for a would-be stop; how the life ended, if it did.
+
+    `handed_to` are the jobs that got the GPUs.
+    """
+
+    state: str
     note: str
     ending: str
     exit_code: str
     ending_source: str
-    gpus: int
-    gpu_hours: Hours
     handed_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """One decision; `id` is its name in the book.
+
+    `what` is `stop` (decided on the enforce rung), `warning` (on warn) or `would-be stop` (on observe). `pin` is None
+    where there is none for the step to keep.
+    """
+
+    what: str
+    id: str
+    rung: str
+    job: JobRow
+    basis: BasisRow
+    pin: PinRow | None
+    times: TimesRow
+    outcome: OutcomeRow
+    gpu_hours: Hours
     events: tuple[EventRow, ...]
 
 
@@ -169,7 +205,7 @@ def audit_report(book: Book, span: Span, version: str) -> AuditReport:
     around = _around(book, intents, would_be)
     decisions = [_of_intent(each, around) for each in intents] + [_of_would_be(each, around) for each in would_be]
     remarks = [_remark(each) for each in book.remarks_within(span)]
-    ordered = tuple(sorted(decisions, key=lambda row: (row.decided_s, row.id)))
+    ordered = tuple(sorted(decisions, key=lambda row: (row.times.decided_s, row.id)))
     return AuditReport(
         format="evalstopd-audit-1",
         since_s=span.since_s,
@@ -205,99 +241,104 @@ def _around(book: Book, intents: Sequence[Intent], would_be: Sequence[WouldBeSto
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A decision of either kind: whose, when, on what, and what became of it."""
+
+    what: str
+    id: str
+    rung: Rung
+    key: JobKey
+    life: Life
+    at_s: float
+    evidence: Evidence
+    state: str
+    ending: Ending | None
+    intent: Intent | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether the job was ended by it."""
+        return self.state == State.CONFIRMED
+
+
 def _of_intent(intent: Intent, around: _Around) -> DecisionRow:
-    life = around.lives.get((intent.key, intent.life))
-    ending = intent.ending or (life.ending if life is not None else None)
-    stopped = intent.state is State.CONFIRMED
-    return _row(
-        "stop" if intent.rung is Rung.ENFORCE else "warning",
-        intent.id,
-        (intent.key, intent.life, intent.created_s, intent.evidence),
-        around,
-        _Course(
-            intent.rung.word, intent.user, intent.gpus, intent.state.value, intent.note, ending, intent.kept_path,
-            intent.not_before_s, intent.changed_s if intent.closed else None, intent.handed_to,
-            tuple(EventRow(each.at_s, each.kind, each.text) for each in around.events[intent.id]), stopped=stopped,
-        ),
-    )  # fmt: skip
+    lived = around.lives.get((intent.key, intent.life))
+    ending = intent.ending or (lived.ending if lived is not None else None)
+    what = "stop" if intent.rung is Rung.ENFORCE else "warning"
+    whose = (what, intent.id, intent.rung, intent.key, intent.life, intent.created_s)
+    return _row(_Decided(*whose, intent.evidence, intent.state.value, ending, intent), around)
 
 
 def _of_would_be(stop: WouldBeStop, around: _Around) -> DecisionRow:
-    life, watch = around.lives.get((stop.key, stop.life)), around.watches.get(stop.key)
-    name = f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
-    user, gpus = watch.user if watch is not None else "", life.gpus if life is not None else 0
-    course = _Course(Rung.OBSERVE.word, user, gpus, "booked", ending=life.ending if life is not None else None)
-    return _row("would-be stop", name, (stop.key, stop.life, stop.at_s, stop.evidence), around, course)
+    lived = around.lives.get((stop.key, stop.life))
+    ending = lived.ending if lived is not None else None
+    whose = ("would-be stop", would_be_name(stop), Rung.OBSERVE, stop.key, stop.life, stop.at_s)
+    return _row(_Decided(*whose, stop.evidence, "booked", ending), around)
 
 
-@dataclass(frozen=True, slots=True)
-class _Course:
-    """What became of a decision."""
-
-    rung: str
-    user: str
-    gpus: int
-    outcome: str
-    note: str = ""
-    ending: Ending | None = None
-    kept_path: str = ""
-    not_before_s: float | None = None
-    closed_s: float | None = None
-    handed_to: tuple[str, ...] = ()
-    events: tuple[EventRow, ...] = ()
-    stopped: bool = False
-
-
-def _row(
-    what: str, name: str, decided: tuple[JobKey, Life, float, Evidence], around: _Around, course: _Course
-) -> DecisionRow:
-    key, life, decided_s, evidence = decided
-    watch, lived = around.watches.get(key), around.lives.get((key, life))
-    ending = course.ending
+def _row(each: _Decided, around: _Around) -> DecisionRow:
+    watch, lived = around.watches.get(each.key), around.lives.get((each.key, each.life))
+    job = _job(each, watch, lived)
+    kept = around.pins.get((each.key, each.evidence.kept_step))
     return DecisionRow(
-        what=what,
-        id=name,
+        what=each.what,
+        id=each.id,
+        rung=each.rung.word,
+        job=job,
+        basis=_basis(each.evidence),
+        pin=_pin(kept, each.intent.kept_path if each.intent is not None else ""),
+        times=_times(each, lived),
+        outcome=_outcome(each),
+        gpu_hours=_hours(each, lived, job.gpus),
+        events=tuple(EventRow(event.at_s, event.kind, event.text) for event in around.events.get(each.id, ())),
+    )
+
+
+def _job(each: _Decided, watch: Watch | None, lived: Lived | None) -> JobRow:
+    key, intent = each.key, each.intent
+    user = watch.user if watch is not None else ""
+    gpus = lived.gpus if lived is not None else 0
+    return JobRow(
         cluster=key.cluster,
-        job=key.job_id,
+        id=key.job_id,
         uid=key.uid,
-        restarts=life.restarts,
-        user=course.user,
+        restarts=each.life.restarts,
+        user=intent.user if intent is not None else user,
         account=watch.account if watch is not None else "",
         partition=watch.partition if watch is not None else "",
         name=watch.name if watch is not None else "",
-        rung=course.rung,
-        rule=evidence.rule,
-        metric=evidence.metric,
-        mode=evidence.mode,
-        settings_hash=evidence.settings_hash,
-        version=evidence.version,
-        run_id=evidence.run_id,
-        proof=evidence.proof,
-        two_way=evidence.two_way,
-        trigger_step=evidence.trigger_step,
-        declines=evidence.declines,
-        reason=evidence.reason,
-        best_step=evidence.best_step,
-        best_score=evidence.best_score,
-        kept_step=evidence.kept_step,
-        evals=_evals(evidence),
-        pin=_pin(around.pins.get((key, evidence.kept_step)), course.kept_path),
-        submitted_s=life.submitted_s,
+        gpus=intent.gpus if intent is not None else gpus,
+    )
+
+
+def _basis(evidence: Evidence) -> BasisRow:
+    told = {each.name: getattr(evidence, each.name) for each in fields(BasisRow) if each.name != "evals"}
+    return BasisRow(**told, evals=_evals(evidence))
+
+
+def _times(each: _Decided, lived: Lived | None) -> TimesRow:
+    intent, ending = each.intent, each.ending
+    return TimesRow(
+        submitted_s=each.life.submitted_s,
         started_s=lived.started_s if lived is not None else None,
-        decided_s=decided_s,
-        not_before_s=course.not_before_s,
+        decided_s=each.at_s,
+        not_before_s=intent.not_before_s if intent is not None else None,
         limit_end_s=lived.limit_end_s if lived is not None else None,
         ended_s=ending.ended_s if ending is not None else None,
-        closed_s=course.closed_s,
-        outcome=course.outcome,
-        note=course.note,
+        closed_s=intent.changed_s if intent is not None and intent.closed else None,
+    )
+
+
+def _outcome(each: _Decided) -> OutcomeRow:
+    intent, ending = each.intent, each.ending
+    return OutcomeRow(
+        state=each.state,
+        note=intent.note if intent is not None else "",
         ending=ending.state if ending is not None else "",
         exit_code=ending.exit_code if ending is not None else "",
         ending_source=ending.source if ending is not None else "",
-        gpus=course.gpus,
-        gpu_hours=_hours(course, lived, decided_s),
-        handed_to=course.handed_to,
-        events=course.events,
+        handed_to=intent.handed_to if intent is not None else (),
     )
 
 
@@ -313,14 +354,14 @@ def _pin(pin: Pin | None, kept_path: str) -> PinRow | None:
     return PinRow(pin.step, pin.state.value, kept_path or pin.path, pin.files, pin.size, pin.manifest)
 
 
-def _hours(course: _Course, lived: Lived | None, decided_s: float) -> Hours:
+def _hours(each: _Decided, lived: Lived | None, gpus: int) -> Hours:
     """Return what can be known of a life's GPU-hours."""
-    ended_s = course.ending.ended_s if course.ending is not None else None
+    ended_s = each.ending.ended_s if each.ending is not None else None
     started_s, limit_s = (lived.started_s, lived.limit_end_s) if lived is not None else (None, None)
     return Hours(
-        used=_between(course.gpus, started_s, ended_s),
-        after=None if course.stopped else _between(course.gpus, decided_s, ended_s),
-        freed=_between(course.gpus, ended_s, limit_s) if course.stopped else None,
+        used=_between(gpus, started_s, ended_s),
+        after=None if each.stopped else _between(gpus, each.at_s, ended_s),
+        freed=_between(gpus, ended_s, limit_s) if each.stopped else None,
     )
 
 
@@ -338,12 +379,12 @@ def _remark(each: Remark) -> RemarkRow:
 
 
 def _summary(decisions: Sequence[DecisionRow], remarks: Sequence[RemarkRow]) -> Summary:
-    stopped = [row.gpu_hours for row in decisions if row.outcome == State.CONFIRMED]
+    stopped = [row.gpu_hours for row in decisions if row.outcome.state == State.CONFIRMED]
     return Summary(
         decisions=Counter(row.what for row in decisions),
-        outcomes=Counter(row.outcome for row in decisions),
+        outcomes=Counter(row.outcome.state for row in decisions),
         remarks=Counter(row.what for row in remarks),
-        used=sum(hours.used or 0.0 for hours in stopped),
-        freed=sum(hours.freed or 0.0 for hours in stopped),
+        used=sum((hours.used or 0.0 for hours in stopped), 0.0),
+        freed=sum((hours.freed or 0.0 for hours in stopped), 0.0),
         unlimited=sum(hours.freed is None for hours in stopped),
     )

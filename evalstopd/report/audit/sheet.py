@@ -3,26 +3,31 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from evalstopd.report.audit.rows import AuditReport, DecisionRow, RemarkRow
+from evalstopd.report.audit.rows import AuditReport, DecisionRow, PinRow, RemarkRow
 from evalstopd.report.render import to_json, when
 from evalstopd.report.text import plain
 
 _MOST = 4000
 # A spreadsheet takes a cell that begins with one of these for a formula; the last four are full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_NAMES = (
-    "what", "id", "cluster", "job", "uid", "restarts", "user", "account", "partition", "name", "rung", "rule",
-    "metric", "mode", "settings_hash", "version", "run_id", "proof", "two_way", "trigger_step", "declines", "reason",
-    "best_step", "best_score", "kept_step", "outcome", "note", "ending", "exit_code", "ending_source", "gpus",
+_JOB = ("cluster", "uid", "restarts", "user", "account", "partition", "name", "gpus")
+_BASIS = (
+    "rule", "metric", "mode", "settings_hash", "version", "run_id", "proof", "two_way", "trigger_step", "declines",
+    "reason", "best_step", "best_score", "kept_step",
 )  # fmt: skip
+_OUTCOME = ("note", "ending", "exit_code", "ending_source")
 _TIMES = ("submitted", "started", "decided", "not_before", "limit_end", "ended", "closed")
 _STATES = ("warned", "promoted", "signalled", "cancelled", "confirmed")
-_MORE = (
-    "steps", "scores", "stderrs", "pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest",
-    "gpu_hours_used", "gpu_hours_after", "gpu_hours_freed_at_most", "handed_to", "history", "code", "subject",
+_EVALS = ("steps", "scores", "stderrs")
+_PIN = ("pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest")
+_HOURS = ("gpu_hours_used", "gpu_hours_after", "gpu_hours_freed_at_most")
+COLUMNS = (
+    "what", "id", "job", *_JOB, "rung", *_BASIS, "outcome", *_OUTCOME, *_TIMES, *_STATES, *_EVALS, *_PIN, *_HOURS,
+    "handed_to", "history", "code", "subject",
 )  # fmt: skip
+"""The names of the spreadsheet's columns, in order."""
 
 
 def as_json(report: AuditReport) -> str:
@@ -42,7 +47,7 @@ def as_csv(report: AuditReport) -> str:
     Lists are JSON. A text that a spreadsheet would take for a formula has an apostrophe before it.
     """
     out = io.StringIO()
-    table = csv.DictWriter(out, (*_NAMES, *_TIMES, *_STATES, *_MORE), restval="", lineterminator="\n")
+    table = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     table.writeheader()
     for row in (*map(_decision, report.decisions), *map(_remark, report.remarks)):
         table.writerow({name: cell(value) for name, value in row.items()})
@@ -68,33 +73,32 @@ def cell(value: object) -> str:
 def _decision(row: DecisionRow) -> Mapping[str, object]:
     reached = {event.kind: _iso(event.at_s) for event in row.events}
     return {
-        **{name: getattr(row, name) for name in _NAMES},
-        **{name: _iso(getattr(row, f"{name}_s")) for name in _TIMES},
+        "what": row.what,
+        "id": row.id,
+        "job": row.job.id,
+        "rung": row.rung,
+        "outcome": row.outcome.state,
+        **_named(row.job, _JOB),
+        **_named(row.basis, _BASIS),
+        **_named(row.outcome, _OUTCOME),
+        **{name: _iso(getattr(row.times, f"{name}_s")) for name in _TIMES},
         **{kind: reached.get(kind, "") for kind in _STATES},
-        **_evals(row),
-        **_pin(row),
-        "gpu_hours_used": row.gpu_hours.used,
-        "gpu_hours_after": row.gpu_hours.after,
-        "gpu_hours_freed_at_most": row.gpu_hours.freed,
-        "handed_to": list(row.handed_to),
+        **{name: [getattr(each, name[:-1]) for each in row.basis.evals] for name in _EVALS},
+        **_pin(row.pin),
+        **dict(zip(_HOURS, (row.gpu_hours.used, row.gpu_hours.after, row.gpu_hours.freed), strict=True)),
+        "handed_to": list(row.outcome.handed_to),
         "history": [[_iso(each.at_s), each.kind, each.text] for each in row.events],
     }
 
 
-def _evals(row: DecisionRow) -> Mapping[str, object]:
-    return {
-        "steps": [each.step for each in row.evals],
-        "scores": [each.score for each in row.evals],
-        "stderrs": [each.stderr for each in row.evals],
-    }
+def _named(record: object, names: Sequence[str]) -> Mapping[str, object]:
+    return {name: getattr(record, name) for name in names}
 
 
-def _pin(row: DecisionRow) -> Mapping[str, object]:
-    pin = row.pin
+def _pin(pin: PinRow | None) -> Mapping[str, object]:
     if pin is None:
         return {}
-    names = ("pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest")
-    return dict(zip(names, (pin.state, pin.path, pin.files, pin.size, pin.manifest), strict=True))
+    return dict(zip(_PIN, (pin.state, pin.path, pin.files, pin.size, pin.manifest), strict=True))
 
 
 def _remark(row: RemarkRow) -> Mapping[str, object]:

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,8 +15,22 @@ from evalstopd.core.model import Rung
 from evalstopd.core.watch import Remark
 from evalstopd.ports import Changes, Span
 from evalstopd.report.audit.page import as_text
-from evalstopd.report.audit.rows import AuditReport, DecisionRow, audit_report
-from evalstopd.report.audit.sheet import as_csv, as_json, cell
+from evalstopd.report.audit.rows import (
+    AuditReport,
+    BasisRow,
+    DecisionRow,
+    EvalRow,
+    EventRow,
+    Hours,
+    JobRow,
+    OutcomeRow,
+    PinRow,
+    RemarkRow,
+    Summary,
+    TimesRow,
+    audit_report,
+)
+from evalstopd.report.audit.sheet import COLUMNS, as_csv, as_json, cell
 from evalstopd.store.memory import MemoryStore
 from tests.contracts import store_builders as make
 from tests.fakes.world import RISE_AND_FALL, RULES, World
@@ -50,22 +66,28 @@ def rows_of(text: str) -> list[dict[str, str]]:
 def test_a_stop_is_told_with_all_that_it_rests_on() -> None:
     row = only(told(stopped()))
 
-    assert (row.what, row.rung, row.outcome, row.ending) == ("stop", "enforce", "confirmed", "CANCELLED")
-    assert (row.job, row.user, row.account, row.partition, row.name) == ("1", "alice", "ml", "gpu", "train-7")
-    assert (row.rule, row.metric, row.mode) == ("k-declines:k=2", "score", "max")
-    assert (row.settings_hash, row.version, row.run_id) == ("hash", "test", "r1")
-    assert (row.proof, row.two_way) == ("comment", True)
-    assert [(each.step, each.score, each.stderr) for each in row.evals] == [
+    assert (row.what, row.rung, row.outcome.state, row.outcome.ending) == ("stop", "enforce", "confirmed", "CANCELLED")
+    assert (row.job.id, row.job.user, row.job.account, row.job.partition, row.job.name) == (
+        "1",
+        "alice",
+        "ml",
+        "gpu",
+        "train-7",
+    )
+    assert (row.basis.rule, row.basis.metric, row.basis.mode) == ("k-declines:k=2", "score", "max")
+    assert (row.basis.settings_hash, row.basis.version, row.basis.run_id) == ("hash", "test", "r1")
+    assert (row.basis.proof, row.basis.two_way) == ("comment", True)
+    assert [(each.step, each.score, each.stderr) for each in row.basis.evals] == [
         (10 * n, score, None) for n, score in enumerate(RISE_AND_FALL[:5], 1)
     ]
-    assert (row.trigger_step, row.best_step, row.kept_step, row.declines) == (50, 30, 30, 2)
+    assert (row.basis.trigger_step, row.basis.best_step, row.basis.kept_step, row.basis.declines) == (50, 30, 30, 2)
     assert row.pin is not None
     assert (row.pin.step, row.pin.state) == (30, "published")
     assert row.pin.manifest
     assert row.pin.path
-    assert (row.started_s, row.decided_s, row.ended_s) == (1000, 1005.0, 1005.0)
+    assert (row.times.started_s, row.times.decided_s, row.times.ended_s) == (1000, 1005.0, 1005.0)
     assert [event.kind for event in row.events][:4] == ["planned", "warning", "warned", "promoted"]
-    assert row.handed_to == ("2",)
+    assert row.outcome.handed_to == ("2",)
 
 
 def test_gpu_hours_are_told_as_far_as_they_are_known() -> None:
@@ -88,7 +110,12 @@ def test_a_would_be_stop_tells_what_the_job_used_after_it() -> None:
     world.tick(seconds=3600.0)
     row = only(told(world))
 
-    assert (row.what, row.rung, row.outcome, row.ending) == ("would-be stop", "observe", "booked", "COMPLETED")
+    assert (row.what, row.rung, row.outcome.state, row.outcome.ending) == (
+        "would-be stop",
+        "observe",
+        "booked",
+        "COMPLETED",
+    )
     assert row.gpu_hours.used == pytest.approx(8 * 7 / 3600)
     assert row.gpu_hours.after == pytest.approx(8 * 2 / 3600)
     assert row.gpu_hours.freed is None
@@ -106,8 +133,8 @@ def test_a_requeued_jobs_decision_is_told_of_its_own_life() -> None:
     world.tick(seconds=100.0)
     row = only(told(world))
 
-    assert row.restarts == 0
-    assert row.started_s == 1000
+    assert row.job.restarts == 0
+    assert row.times.started_s == 1000
 
 
 @pytest.mark.parametrize(("comment", "outcome"), [("evalstop=keep", "vetoed"), ("evalstop=warn", "abandoned")])
@@ -119,9 +146,9 @@ def test_what_was_given_up_is_told_with_its_reason(comment: str, outcome: str) -
     world.tick()
     row = only(told(world))
 
-    assert (row.outcome, bool(row.note)) == (outcome, True)
-    assert row.not_before_s == row.decided_s + 100.0
-    assert row.closed_s is not None
+    assert (row.outcome.state, bool(row.outcome.note)) == (outcome, True)
+    assert row.times.not_before_s == row.times.decided_s + 100.0
+    assert row.times.closed_s is not None
 
 
 def test_refusals_and_quarantines_are_told_apart() -> None:
@@ -152,24 +179,37 @@ def test_an_empty_book_is_told_as_such_in_every_form() -> None:
 
     assert "decisions 0" in as_text(empty)
     assert rows_of(as_csv(empty)) == []
-    assert as_csv(empty).startswith("what,id,cluster,job,")
+    assert as_csv(empty).startswith("what,id,job,cluster,")
     assert json.loads(as_json(empty))["decisions"] == []
 
 
 # --- the forms
 
 
+def test_every_field_of_both_forms_for_programs_is_in_the_documentation() -> None:
+    """Whoever reads the JSON or the spreadsheet by program finds each name explained."""
+    parts = (AuditReport, Summary, DecisionRow, JobRow, BasisRow, EvalRow, PinRow, TimesRow, OutcomeRow, Hours)
+    named = {each.name for part in (*parts, EventRow, RemarkRow) for each in fields(part)}
+    documented = set(re.findall(r"[a-z_]+", (Path(__file__).parents[3] / "docs" / "audit.md").read_text()))
+
+    assert named - documented == set()
+    assert len(set(COLUMNS)) == len(COLUMNS)
+
+
 def hostile_report() -> AuditReport:
     """Return a report in which every text that comes from users is hostile."""
     world = stopped(account=HOSTILE, partition=HOSTILE)
     row = only(told(world))
-    named = "user name account partition metric run_id reason note ending cluster"
-    texts = dict.fromkeys(named.split(), HOSTILE)
     assert row.pin is not None
+    job = replace(row.job, **dict.fromkeys(("cluster", "id", "user", "account", "partition", "name"), HOSTILE))
     hostile = replace(
-        row, **texts, job=HOSTILE, handed_to=(HOSTILE,), pin=replace(row.pin, path=HOSTILE),
+        row,
+        job=job,
+        basis=replace(row.basis, **dict.fromkeys(("metric", "run_id", "reason"), HOSTILE)),
+        outcome=replace(row.outcome, note=HOSTILE, ending=HOSTILE, handed_to=(HOSTILE,)),
+        pin=replace(row.pin, path=HOSTILE),
         events=tuple(replace(each, text=HOSTILE) for each in row.events),
-    )  # fmt: skip
+    )
     remark = Remark(HOSTILE, HOSTILE, HOSTILE, 1.0)
     store = MemoryStore()
     store.record(Changes(remarks=(remark,)))
@@ -198,7 +238,7 @@ def test_hostile_text_does_nothing_in_json_and_comes_back_whole() -> None:
 
     assert text.isascii()
     assert not [sign for sign in "<>&\x1b\r" if sign in text]
-    assert json.loads(text)["decisions"][0]["name"] == HOSTILE
+    assert json.loads(text)["decisions"][0]["job"]["name"] == HOSTILE
 
 
 @pytest.mark.parametrize("trap", TRAPS)
@@ -223,7 +263,7 @@ def test_numbers_stay_numbers_in_the_spreadsheet() -> None:
 def test_times_are_utc_for_people_and_seconds_for_programs() -> None:
     report = told(stopped(limit_end_s=4605))
     (row,) = rows_of(as_csv(report))
-    data = json.loads(as_json(report))["decisions"][0]
+    data = json.loads(as_json(report))["decisions"][0]["times"]
 
     assert (row["decided"], row["confirmed"][:10], row["limit_end"]) == (
         "1970-01-01T00:16:45Z", "1970-01-01", "1970-01-01T01:16:45Z",
