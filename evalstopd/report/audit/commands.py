@@ -39,8 +39,8 @@ def report(
 ) -> None:
     """Report every decision: its evals, rule, proof, checkpoint, times, outcome, GPU-hours; refusals too."""
     from evalstopd import __version__  # noqa: PLC0415  a command imports what it needs when it runs
+    from evalstopd.report.audit.gather import audit_report  # noqa: PLC0415
     from evalstopd.report.audit.page import as_text  # noqa: PLC0415
-    from evalstopd.report.audit.rows import audit_report  # noqa: PLC0415
     from evalstopd.report.audit.sheet import as_csv, as_json  # noqa: PLC0415
 
     book, now_s = _book(context, config)

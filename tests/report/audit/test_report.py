@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evalstopd.core.model import Rung
 from evalstopd.core.watch import Remark
 from evalstopd.ports import Changes, Span
+from evalstopd.report.audit.gather import audit_report
 from evalstopd.report.audit.page import as_text
 from evalstopd.report.audit.rows import (
     AuditReport,
@@ -28,7 +29,6 @@ from evalstopd.report.audit.rows import (
     RemarkRow,
     Summary,
     TimesRow,
-    audit_report,
 )
 from evalstopd.report.audit.sheet import COLUMNS, as_csv, as_json, cell
 from evalstopd.store.memory import MemoryStore
