@@ -117,6 +117,11 @@ class Word(TypeDecorator[Any]):
         return None if value is None else _read(lambda: self.kind[value.upper()], value)
 
 
+def words(kind: type[Enum]) -> Word:
+    """Return the column type of an enumeration: its members' names in lower case."""
+    return Word(kind)
+
+
 def _read(how: Callable[[], Any], value: object) -> Any:
     try:
         return how()

@@ -8,9 +8,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Mode, Rung
-from evalstopd.core.watch import PinState, Reads
+from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
-from evalstopd.store.columns import AnyText, ExactFloat, Record, Word, Words
+from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
 
 REVISION = "0001"
 VERSION_TABLE = "evalstopd_version"
@@ -39,11 +39,12 @@ class Base(DeclarativeBase):
         Ending: Record(Ending),
         Signal: Record(Signal),
         Reads: Record(Reads),
-        Mode: Word(Mode),
-        Rung: Word(Rung),
-        State: Word(State),
-        PinState: Word(PinState),
-        Turn: Word(Turn),
+        EarlyWarning: Record(EarlyWarning),
+        Mode: words(Mode),
+        Rung: words(Rung),
+        State: words(State),
+        PinState: words(PinState),
+        Turn: words(Turn),
     }
 
 
@@ -121,6 +122,7 @@ class WatchRow(Base):
     mode_now: Mapped[Mode]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
+    early: Mapped[EarlyWarning | None]
 
 
 class PointRow(Base):
@@ -210,6 +212,7 @@ class IntentRow(Base):
     gpus: Mapped[int]
     ending: Mapped[Ending | None]
     handed_to: Mapped[tuple[str, ...]]
+    told_s: Mapped[float | None]
     acted_s: Mapped[float | None]
 
 

@@ -37,8 +37,10 @@ def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_go_on(make
     check_pin(site, falling, Path(intent.kept_path))
     check_words(site, falling)
     kinds = [kind for kind, _ in site.events(falling)]
-    assert kinds == ["planned", "warning", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run",
-                     "telling", "handed"]  # fmt: skip
+    # Warned at the decision where one reading brought both low evals, else before it.
+    assert [kind for kind in kinds if kind != "warning"] == [
+        "planned", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run", "telling", "told", "handed",
+    ]  # fmt: skip
     assert site.intents(rising) == ()
 
 
