@@ -10,6 +10,7 @@ from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.replay.commands import replay, tune
+from evalstopd.undo_command import undo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -198,6 +199,7 @@ app.command()(replay)
 app.command()(tune)
 app.command()(simulate)
 app.command()(reproduce)
+app.command()(undo)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import Protocol
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -52,6 +53,19 @@ class Cluster(Protocol):
         """Ask to end these running jobs. Success proves nothing: look again.
 
         Raises Rejected where there is no right to; Unavailable where the outcome is unknown.
+        """
+
+    def requeue_hold(self, job_id: str) -> None:
+        """Ask to end this running job's life and to hold it in the queue for a next one; success proves nothing.
+
+        What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
+        Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on; one that is not held stays as it is.
+
+        Raises Rejected without the right to (an admin's hold is not the owner's to lift), or for an ended job.
         """
 
     def signal(self, job_id: str, name: str) -> None:
@@ -239,7 +253,7 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended.
+    turns are appended. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -251,6 +265,7 @@ class Changes:
     bindings: tuple[Binding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -264,6 +279,7 @@ class Changes:
                 self.bindings,
                 self.remarks,
                 self.breakers,
+                self.credits,
             )
         )
 
@@ -282,6 +298,9 @@ class Store(Protocol):
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
 
     def record(self, changes: Changes) -> None:
         """Write all changes in one transaction, or none."""
@@ -310,6 +329,9 @@ class Archive(Protocol):
 
     def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
         """Return the would-be stops of these jobs."""
+
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs."""
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects (a job key's text, or `site`)."""

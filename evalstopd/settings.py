@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
-from evalstopd.core.model import Mode, Rung
+from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.errors import Misconfigured
 
@@ -123,9 +123,10 @@ class ScorecardSettings(_Part):
 
 
 class EnforceSettings(_Part):
-    """A written reason to enforce without a passed scorecard, and the notice that an owner gets, in seconds."""
+    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped."""
 
     override: str = ""
+    stop_action: StopAction = StopAction.CANCEL
     notice_s: float = Field(default=1800.0, ge=0)
 
 
@@ -259,6 +260,7 @@ def make_rules(settings: Settings) -> Rules:
         stale_s=settings.rules.stale_s,
         candidates=settings.rules.candidates,
         caps=Caps(**settings.caps.model_dump()),
+        action=settings.enforce.stop_action,
     )
 
 

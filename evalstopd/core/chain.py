@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Rung
 from evalstopd.core.watch import Remark
@@ -24,12 +25,13 @@ class Kind(StrEnum):
     """What a link seals.
 
     DECISION: what an intent was decided on, once. INTENT: all else of an intent, anew at each writing, so that only
-    its last link tells of the row as it is. Events, would-be stops and remarks never change.
+    its last link tells of the row as it is. Events, credits, would-be stops and remarks never change.
     """
 
     DECISION = "decision"
     INTENT = "intent"
     EVENT = "event"
+    CREDIT = "credit"
     WOULD_BE = "would-be"
     REMARK = "remark"
 
@@ -122,6 +124,11 @@ def event(each: IntentEvent) -> Entry:
     return Entry(Kind.EVENT, ref, _sha256(_parts(each, leave=("intent_id", "seq"))))
 
 
+def credit(each: Credit) -> Entry:
+    """Return what seals the credit for an undone stop."""
+    return Entry(Kind.CREDIT, each.intent_id, _sha256(_parts(each, leave=("intent_id",))))
+
+
 def would_be_name(stop: WouldBeStop) -> str:
     """Return the name of a would-be stop in the book: one a life."""
     return f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
@@ -144,6 +151,7 @@ class Appended:
     decided: Sequence[Intent] = ()
     intents: Sequence[Intent] = ()
     events: Sequence[IntentEvent] = ()
+    credits: Sequence[Credit] = ()
     would_be: Sequence[WouldBeStop] = ()
     remarks: Sequence[Remark] = ()
 
@@ -153,6 +161,7 @@ class Appended:
             *map(decision, self.decided),
             *map(standing, self.intents),
             *map(event, self.events),
+            *map(credit, self.credits),
             *map(would_be, self.would_be),
         ]
         numbers = self.remark_numbers(length)
@@ -161,7 +170,8 @@ class Appended:
 
     def remark_numbers(self, length: int) -> range:
         """Return the remarks' numbers: those of their links."""
-        first = length + 1 + len(self.decided) + len(self.intents) + len(self.events) + len(self.would_be)
+        others = (self.decided, self.intents, self.events, self.credits, self.would_be)
+        first = length + 1 + sum(map(len, others))
         return range(first, first + len(self.remarks))
 
 

@@ -282,4 +282,6 @@ def _intent(case: Case, watch: Watch, evidence: Evidence, known: Known, stamp: S
         nodes=case.sighting.job.nodes,
         gpus=case.sighting.job.gpus,
         told_s=told,
+        account=case.sighting.job.account,
+        action=case.standing.terms.action,
     )

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
-from evalstopd.core.model import Job, Mode, Rung
+from evalstopd.core.model import Job, Mode, Rung, StopAction
 from evalstopd.core.spec import Spec, parse_spec
 from evalstopd.core.watch import Terms
 from evalstopd.core.wishes import Wishes
@@ -45,6 +45,7 @@ class Rules:
     stale_s: float = 900.0
     candidates: int = 3
     caps: Caps = USUAL
+    action: StopAction = StopAction.CANCEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def is_governed(job: Job, rules: Rules) -> bool:
 
 def site_terms(rules: Rules) -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
-    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s)
+    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s, rules.action)
 
 
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
@@ -98,6 +99,7 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         metric=wishes.metric or first.metric,
         mode=wishes.mode or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
+        action=first.action.at_most(rules.action),
     )
     return Standing(terms, why)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung, StopAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,7 @@ class Terms:
     """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
-    notice in seconds.
+    notice in seconds; `action` is the harshest stop that the job may meet.
     """
 
     rung: Rung
@@ -20,6 +20,7 @@ class Terms:
     mode: Mode
     trusted: bool = False
     notice_s: float = 0.0
+    action: StopAction = StopAction.CANCEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class EarlyWarning:
 
     `count` of `of` is the verdict at `step`. `told_s` is when the message was known to be sent: None while that is
     open, and for good after a crash. `failed` says why it could not be sent. `best_step`, rung, rule, metric,
-    mode and notice are what it was said under.
+    mode, notice and the way jobs are stopped are what it was said under.
     """
 
     restarts: int
@@ -59,6 +60,7 @@ class EarlyWarning:
     notice_s: float = 0.0
     told_s: float | None = None
     failed: str = ""
+    action: str = StopAction.CANCEL.value
 
 
 @dataclass(frozen=True, slots=True)

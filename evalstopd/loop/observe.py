@@ -10,7 +10,7 @@ from evalstopd.core.curve import curve
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
-from evalstopd.core.intent import UNKNOWN_END
+from evalstopd.core.intent import UNKNOWN_END, Intent
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
 from evalstopd.core.watch import PinState, Watch, in_effect
@@ -191,6 +191,11 @@ def _last_readings(
     return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
 
 
+def ending_query(intent: Intent) -> EndingQuery:
+    """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
+    return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+
+
 def _endings(
     ports: Ports, snapshot: Snapshot, sightings: Sequence[Sighting], book: Book, tally: Tally
 ) -> Mapping[EndingQuery, Ending]:
@@ -199,7 +204,7 @@ def _endings(
     keys = {each.key for each in here}
     lives = {EndingQuery(each.key.job_id, each.job.life) for each in here}
     gone = [EndingQuery(watch.key.job_id, watch.life) for watch in book.watches if watch.key not in keys]
-    stopped = [EndingQuery(each.key.job_id, each.life) for each in book.intents if not each.closed]
+    stopped = [ending_query(each) for each in book.intents if not each.closed]
     asked = list(dict.fromkeys([*gone, *(query for query in stopped if query not in lives)]))
     if not asked:
         return {}

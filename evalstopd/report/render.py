@@ -134,6 +134,7 @@ def _decisions(found: Explanation) -> list[str]:
         lines += [f"  {when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id]
         lines += [f"  {plain(unsure(intent))}"] if intent.telling else []
     lines += [f"early warning: {plain(early_state(found.watch.early))}"] if found.watch.early is not None else []
+    lines += [f"credited: {c.gpu_hours:.3f} GPU-hours to {plain(c.account)}/{plain(c.user)}" for c in found.credits]
     lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
     lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]

@@ -10,6 +10,7 @@ from evalstopd.core import chain
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Link
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
@@ -42,6 +43,7 @@ class MemoryStore:
         self._booked: dict[str, WouldBeStop] = {}
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
+        self._credits: dict[str, Credit] = {}
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -101,6 +103,12 @@ class MemoryStore:
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
 
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
+        with self._lock:
+            wanted = [each for each in self._intents.values() if each.state in order.STOPPED]
+            return order.newest_intents(i for i in wanted if i.key.cluster == cluster and i.key.job_id in job_ids)
+
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
         with self._lock:
@@ -137,6 +145,11 @@ class MemoryStore:
         """Return the would-be stops of these jobs, the latest first."""
         with self._lock:
             return order.newest_would_be(stop for key in set(keys) for stop in self._would_be.get(key, {}).values())
+
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs, the latest first."""
+        with self._lock:
+            return order.newest_credits(each for each in self._credits.values() if each.key in keys)
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects, the latest first."""
@@ -229,6 +242,7 @@ class MemoryStore:
             decided=order.unknown(changes.intents, lambda each: each.id, self._intents),
             intents=changes.intents,
             events=order.unknown(changes.events, lambda each: (each.intent_id, each.seq), events),
+            credits=order.unknown(changes.credits, lambda each: each.intent_id, self._credits),
             would_be=order.unknown(changes.would_be, lambda each: (each.key, each.life), booked),
             remarks=changes.remarks,
         )
@@ -237,6 +251,8 @@ class MemoryStore:
         length, before = len(self._links), self._links[-1].hash if self._links else GENESIS
         for event in appended.events:
             self._events[event.intent_id][event.seq] = event
+        for credit in appended.credits:
+            self._credits[credit.intent_id] = credit
         for stop in appended.would_be:
             self._would_be[stop.key][stop.life] = stop
             self._booked[chain.would_be_name(stop)] = stop
@@ -255,6 +271,8 @@ class MemoryStore:
                 return chain.standing(self._intents[link.ref])
             case Kind.EVENT:
                 return chain.event(self._events[of][int(seq)])
+            case Kind.CREDIT:
+                return chain.credit(self._credits[link.ref])
             case Kind.WOULD_BE:
                 return chain.would_be(self._booked[link.ref])
             case _:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -12,6 +13,7 @@ from evalstopd.errors import Rejected
 T = TypeVar("T")
 RECENT_CLOSED = 50
 SITE = "site"
+STOPPED = (State.HELD, State.CONFIRMED, State.UNDONE)
 
 
 def in_key_order(watches: Iterable[Watch]) -> tuple[Watch, ...]:
@@ -67,6 +69,11 @@ def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
     """Return breakers' turns by cluster and scope."""
     return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
+
+
+def newest_credits(booked: Iterable[Credit]) -> tuple[Credit, ...]:
+    """Return credits, the latest first."""
+    return tuple(sorted(booked, key=lambda each: (each.at_s, each.intent_id), reverse=True))
 
 
 def newest_remarks(remarks: Iterable[Remark]) -> tuple[Remark, ...]:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Executable, and_, func, litera
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
@@ -17,6 +18,7 @@ from evalstopd.store.chunks import chunks
 from evalstopd.store.tables import (
     BindingRow,
     BreakerRow,
+    CreditRow,
     EventRow,
     IntentRow,
     JobRow,
@@ -160,6 +162,24 @@ def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:
     return [each for part in chunks(jobs) for each in _intents(source, IntentRow.job.in_(part))]
 
 
+def stops(source: Connection, cluster: str, job_ids: Sequence[str]) -> list[Intent]:
+    """Return the stops that were done to jobs of these ids."""
+    done = and_(JobRow.cluster == cluster, IntentRow.state.in_(order.STOPPED))
+    return [each for part in chunks(job_ids) for each in _intents(source, and_(JobRow.job_id.in_(part), done))]
+
+
+def credits_to(source: Connection, jobs: Sequence[str]) -> list[Credit]:
+    """Return all credits for stops of jobs."""
+    asked = [_CREDITS.where(CreditRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.credit_of(row) for each in asked for row in source.execute(each)]
+
+
+def credits_for(source: Connection, intent_ids: Sequence[str]) -> list[Credit]:
+    """Return the credits for these intents."""
+    asked = [_CREDITS.where(CreditRow.intent_id.in_(part)) for part in chunks(intent_ids)]
+    return [rows.credit_of(row) for each in asked for row in source.execute(each)]
+
+
 def events(source: Connection, intent_ids: Sequence[str]) -> list[IntentEvent]:
     """Return all events of intents."""
     asked = [_EVENTS.where(EventRow.intent_id.in_(part)) for part in chunks(intent_ids)]
@@ -200,6 +220,7 @@ _WATCHES = (
 _PINS = select(*rows.PIN_COLUMNS).select_from(PinRow).join(JobRow, JobRow.job == PinRow.job)
 _INTENTS = select(*rows.INTENT_COLUMNS).select_from(IntentRow).join(JobRow, JobRow.job == IntentRow.job)
 _LIVES = select(*rows.LIVED_COLUMNS).select_from(LifeRow).join(JobRow, JobRow.job == LifeRow.job)
+_CREDITS = select(*rows.CREDIT_COLUMNS).select_from(CreditRow).join(JobRow, JobRow.job == CreditRow.job)
 _EVENTS = select(*rows.EVENT_COLUMNS)
 _WOULD_BE = select(*rows.WOULD_BE_COLUMNS).select_from(WouldBeRow).join(JobRow, JobRow.job == WouldBeRow.job)
 _REMARKS = select(RemarkRow.id, *rows.REMARK_COLUMNS)

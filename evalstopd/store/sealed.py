@@ -13,7 +13,7 @@ from evalstopd.core.chain import GARBLED, Entry, Head, Held, Kind, Link
 from evalstopd.core.intent import IntentEvent
 from evalstopd.store import reading, rows
 from evalstopd.store.chunks import chunks
-from evalstopd.store.tables import EventRow, HeadRow, IntentRow, LinkRow, RemarkRow, WouldBeRow
+from evalstopd.store.tables import CreditRow, EventRow, HeadRow, IntentRow, LinkRow, RemarkRow, WouldBeRow
 
 # What a value that this program never wrote makes of reading it.
 _UNREADABLE = (LookupError, OverflowError, TypeError, ValueError)
@@ -53,6 +53,7 @@ _NAMES: Mapping[Kind, ColumnElement[str]] = MappingProxyType(
         Kind.DECISION: IntentRow.id.expression,
         Kind.INTENT: IntentRow.id.expression,
         Kind.EVENT: EventRow.intent_id + ":" + _text(EventRow.seq),
+        Kind.CREDIT: CreditRow.intent_id.expression,
         Kind.WOULD_BE: WouldBeRow.job + ":" + _text(WouldBeRow.restarts) + ":" + _text(WouldBeRow.submitted_s),
         Kind.REMARK: _text(RemarkRow.id),
     }
@@ -107,6 +108,10 @@ def _event(each: IntentEvent) -> Entry:
         return Entry(Kind.EVENT, f"{each.intent_id}:{each.seq}", GARBLED)
 
 
+def _credits(source: Connection, ids: Sequence[str]) -> list[Entry]:
+    return [chain.credit(each) for each in reading.credits_for(source, ids)]
+
+
 def _would_be(source: Connection, jobs: Sequence[str]) -> list[Entry]:
     return [chain.would_be(each) for each in reading.would_be(source, jobs)]
 
@@ -124,6 +129,7 @@ _ROWS: Mapping[str, _Rows] = MappingProxyType(
         Kind.DECISION: _Rows(_itself, _decisions),
         Kind.INTENT: _Rows(_itself, _standings),
         Kind.EVENT: _Rows(lambda ref: ref.rpartition(":")[0], _events),
+        Kind.CREDIT: _Rows(_itself, _credits),
         Kind.WOULD_BE: _Rows(lambda ref: ref.rsplit(":", 2)[0], _would_be),
         Kind.REMARK: _Rows(_itself, _remarks),
     }

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -68,6 +69,11 @@ class SqlStore:
         with self._reading() as source:
             return order.oldest_decisions(reading.decisions(source, cluster, since_s))
 
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
+        with self._reading() as source:
+            return order.newest_intents(reading.stops(source, cluster, job_ids))
+
     def find(self, job_id: str) -> tuple[Watch, ...]:
         """Return the watched jobs that have had this id; the one first seen last comes first."""
         with self._reading() as source:
@@ -102,6 +108,11 @@ class SqlStore:
         """Return the would-be stops of these jobs, the latest first."""
         with self._reading() as source:
             return order.newest_would_be(reading.would_be(source, [key.text for key in keys]))
+
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs, the latest first."""
+        with self._reading() as source:
+            return order.newest_credits(reading.credits_to(source, [key.text for key in keys]))
 
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects, the latest first."""

@@ -7,7 +7,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
-from evalstopd.core.model import Ending, Mode, Rung
+from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
 from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
@@ -37,11 +37,13 @@ class Base(DeclarativeBase):
         tuple[str, ...]: Words(),
         Evidence: Record(Evidence),
         Ending: Record(Ending),
+        Life: Record(Life),
         Signal: Record(Signal),
         Reads: Record(Reads),
         EarlyWarning: Record(EarlyWarning),
         Mode: words(Mode),
         Rung: words(Rung),
+        StopAction: words(StopAction),
         State: words(State),
         PinState: words(PinState),
         Turn: words(Turn),
@@ -100,6 +102,7 @@ class WatchRow(Base):
     mode: Mapped[Mode]
     trusted: Mapped[bool]
     notice_s: Mapped[float]
+    action: Mapped[StopAction]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
@@ -214,6 +217,10 @@ class IntentRow(Base):
     handed_to: Mapped[tuple[str, ...]]
     told_s: Mapped[float | None]
     acted_s: Mapped[float | None]
+    account: Mapped[str]
+    action: Mapped[StopAction]
+    kept_s: Mapped[float | None]
+    held_life: Mapped[Life | None]
 
 
 class EventRow(Base):
@@ -226,6 +233,21 @@ class EventRow(Base):
     at_s: Mapped[float]
     kind: Mapped[str]
     text: Mapped[str]
+
+
+class CreditRow(Base):
+    """GPU-hours given back for an undone stop: one row an intent, which triggers keep as it is."""
+
+    __tablename__ = "credits"
+    __table_args__ = (Index("ix_credits_job", "job"),)
+
+    intent_id: Mapped[str] = mapped_column(ForeignKey("intents.id"), primary_key=True)
+    job: Mapped[JobText]
+    user: Mapped[str]
+    account: Mapped[str]
+    gpu_hours: Mapped[float]
+    at_s: Mapped[float]
+    how: Mapped[str]
 
 
 class WouldBeRow(Base):

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from evalstopd.core.chain import DECIDED, GENESIS, Appended
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life
 from evalstopd.ports import Changes
@@ -18,6 +19,7 @@ from evalstopd.store.tables import (
     Base,
     BindingRow,
     BreakerRow,
+    CreditRow,
     EventRow,
     HeadRow,
     IntentRow,
@@ -42,12 +44,13 @@ def write(to: Connection, changes: Changes) -> None:
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
     decided = _write_intents(to, changes.intents)
-    events, would_be = _fresh_events(to, changes.events), _fresh_would_be(to, changes.would_be)
-    _append(to, Appended(decided, changes.intents, events, would_be, changes.remarks))
+    events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
+    would_be = _fresh_would_be(to, changes.would_be)
+    _append(to, Appended(decided, changes.intents, events, booked, would_be, changes.remarks))
 
 
 def _keys(changes: Changes) -> list[JobKey]:
-    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings)
+    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings, changes.credits)
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 
@@ -98,6 +101,7 @@ def _append(to: Connection, appended: Appended) -> None:
         return
     numbers = appended.remark_numbers(length)
     _insert_all(to, EventRow, [rows.event_values(event) for event in appended.events])
+    _insert_all(to, CreditRow, [rows.credit_values(credit) for credit in appended.credits])
     _insert_all(to, WouldBeRow, [rows.would_be_values(stop) for stop in appended.would_be])
     remarks = zip(numbers, appended.remarks, strict=True)
     _insert_all(to, RemarkRow, [rows.remark_values(number, each) for number, each in remarks])
@@ -110,6 +114,14 @@ def _end(to: Connection) -> tuple[int, str]:
     head = to.execute(select(HeadRow.length, HeadRow.hash)).first()
     last = head or to.execute(select(LinkRow.seq, LinkRow.hash).order_by(LinkRow.seq.desc()).limit(1)).first()
     return (last[0], last[1]) if last is not None else (0, GENESIS)
+
+
+def _fresh_credits(to: Connection, booked: Sequence[Credit]) -> list[Credit]:
+    """Return the credits of intents that have none yet."""
+    stored: set[str] = set()
+    for ids in chunks(credit.intent_id for credit in booked):
+        stored |= set(to.scalars(select(CreditRow.intent_id).where(CreditRow.intent_id.in_(ids))))
+    return unknown(booked, lambda credit: credit.intent_id, stored)
 
 
 def _write_points(to: Connection, values: Sequence[Values]) -> None:

@@ -102,6 +102,34 @@ class StoreContract:
         assert store.events_of([decided.id]) == (each,)
 
     @edges
+    @given(changes=make.credits_differ)
+    def test_keeps_any_credit(self, store: AnyStore, fresh: Fresh, changes: dict[str, Any]) -> None:
+        decided = make.intent(fresh(key()))
+        each = make.credit(decided, **changes)
+        store.record(Changes(intents=(decided,), credits=(each,)))
+
+        assert store.credits_of([decided.key]) == (each,)
+
+    def test_an_intent_is_credited_once(self, store: AnyStore) -> None:
+        one, other = make.intent(key("1")), make.intent(key("2"))
+        first, again = make.credit(one, at_s=1.0), make.credit(one, at_s=2.0, gpu_hours=99.0)
+        store.record(Changes(intents=(one, other), credits=(first, again)))
+        store.record(Changes(credits=(again, make.credit(other, at_s=3.0))))
+
+        assert store.credits_of([one.key]) == (first,)
+        assert store.credits_of([one.key, other.key]) == (make.credit(other, at_s=3.0), first)
+        assert store.credits_of([key("3")]) == ()
+
+    def test_it_tells_the_stops_that_were_done_to_jobs_of_an_id(self, store: AnyStore) -> None:
+        done = [make.intent(key("1", submitted_s=n), state=state, created_s=float(n)) for n, state in enumerate(State)]
+        elsewhere = make.intent(key("1", cluster="beta"), state=State.CONFIRMED)
+        store.record(Changes(intents=(*done, elsewhere, make.intent(key("2"), state=State.CONFIRMED))))
+        stopped = [each for each in reversed(done) if each.state in (State.HELD, State.CONFIRMED, State.UNDONE)]
+
+        assert store.stops_of(CLUSTER, ["1", "3"]) == tuple(stopped)
+        assert store.stops_of(CLUSTER, []) == ()
+
+    @edges
     @given(each=make.would_bes)
     def test_keeps_any_would_be_stop(self, store: AnyStore, fresh: Fresh, each: Any) -> None:
         each = replace(each, key=fresh(each.key))
@@ -432,18 +460,19 @@ class StoreContract:
         unsealed = store.head()
         store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(make.would_be(),)))
         store.record(Changes(intents=(replace(planned, events=2),), events=(make.event(planned, 1),)))
-        store.record(Changes(remarks=(make.remark("site"), make.remark("site"))))
+        store.record(Changes(credits=(make.credit(planned),)))
+        store.record(Changes(credits=(make.credit(planned),), remarks=(make.remark("site"), make.remark("site"))))
         links = [held.link for held in store.held(0, 99)]
 
         assert unsealed is None
         assert [link.kind for link in links] == [
-            *("decision", "intent", "event", "would-be"), *("intent", "event"), *("remark", "remark"),
+            *("decision", "intent", "event", "would-be"), *("intent", "event"), "credit", *("remark", "remark"),
         ]  # fmt: skip
-        assert [link.seq for link in links] == list(range(1, 9))
+        assert [link.seq for link in links] == list(range(1, 10))
         assert tuple(links) == extend(0, "0" * 64, [Entry(link.kind, link.ref, link.digest) for link in links])
         head = store.head()
         assert head is not None
-        assert (head.length, head.hash) == (8, links[-1].hash)
+        assert (head.length, head.hash) == (9, links[-1].hash)
         assert [held.link for held in store.held(2, 3)] == links[2:5]
         assert verify(store, head).good
 
@@ -482,8 +511,8 @@ class StoreContract:
         self, store: AnyStore, fresh: Fresh, intent: Any, stop: Any, remark: Remark, text: str, at_s: float
     ) -> None:
         intent, stop = replace(intent, key=fresh(intent.key)), replace(stop, key=fresh(stop.key))
-        event = IntentEvent(intent.id, 0, at_s, text, text)
-        store.record(Changes(intents=(intent,), events=(event,), would_be=(stop,), remarks=(remark,)))
+        event, owed = IntentEvent(intent.id, 0, at_s, text, text), make.credit(intent, at_s=at_s, how=text)
+        store.record(Changes(intents=(intent,), events=(event,), credits=(owed,), would_be=(stop,), remarks=(remark,)))
 
         assert verify(store).breaks == ()
 

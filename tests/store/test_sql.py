@@ -96,6 +96,8 @@ def test_a_process_killed_after_a_record_leaves_all_of_it(url: str) -> None:
         "DELETE FROM remarks",
         "UPDATE links SET hash = 'rewritten'",
         "DELETE FROM links",
+        "UPDATE credits SET gpu_hours = 1000",
+        "DELETE FROM credits",
     ],
 )
 def test_what_the_chain_seals_can_only_be_appended_to(url: str, statement: str) -> None:
@@ -103,10 +105,11 @@ def test_what_the_chain_seals_can_only_be_appended_to(url: str, statement: str) 
     _refuses(url, statement)
 
 
-def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str) -> None:
+@pytest.mark.parametrize("table", ["intent_events", "credits", "would_be_stops", "remarks", "links"])
+def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str, table: str) -> None:
     """TRUNCATE goes past triggers on rows."""
     migrate.upgrade(empty_postgresql_url)
-    _refuses(empty_postgresql_url, "TRUNCATE intent_events, remarks, would_be_stops, links")
+    _refuses(empty_postgresql_url, f"TRUNCATE {table}")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +118,7 @@ def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str) -> N
         f"INSERT OR REPLACE INTO intent_events VALUES ('{make.intent().id}', 0, 1.0, 'planned', 'rewritten')",
         "INSERT OR REPLACE INTO would_be_stops SELECT job, restarts, submitted_s, 1.0, '{}' FROM would_be_stops",
         "INSERT OR REPLACE INTO remarks SELECT id, 'site', 'rewritten', '', 1.0 FROM remarks",
+        "INSERT OR REPLACE INTO credits SELECT intent_id, job, user, account, 1000.0, at_s, 'again' FROM credits",
         "INSERT OR REPLACE INTO links SELECT seq, kind, ref, digest, 'rewritten' FROM links",
     ],
 )
@@ -129,12 +133,14 @@ def _refuses(url: str, statement: str) -> None:
     store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
     booked, said = make.would_be(), make.remark("site")
     store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(booked,), remarks=(said,)))
+    store.record(Changes(credits=(make.credit(planned),)))
     with pytest.raises(DBAPIError, match=r"append-only|(?i:foreign key)"), engines.write.begin() as connection:
         connection.execute(text(statement))
     engines.dispose()
 
     assert store.events_of([planned.id]) == (make.event(planned),)
     assert (store.would_be_of([key()]), store.remarks_of(["site"])) == ((booked,), (said,))
+    assert store.credits_of([planned.key]) == (make.credit(planned),)
     assert verify(store).good
     store.close()
 
@@ -144,6 +150,7 @@ def _refuses(url: str, statement: str) -> None:
     [
         ("UPDATE remarks SET text = 'rewritten'", "changed", "remark 5"),
         ("DELETE FROM would_be_stops", "removed", "would-be stop"),
+        ("UPDATE credits SET gpu_hours = 1000", "changed", "the credit for stop"),
         ("UPDATE intents SET state = 'vetoed'", "changed", "the state of stop"),
         ("UPDATE intents SET evidence = 'nonsense'", "changed", "the evidence of stop"),
         ("INSERT INTO remarks (subject, code, text, at_s) VALUES ('site', 'a', 'b', 1)", "inserted", "remark"),
@@ -154,6 +161,7 @@ def test_tampering_is_named_on_either_database(url: str, statement: str, what: s
     store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
     stops, said = (make.would_be(),), (make.remark("site"),)
     store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=stops, remarks=said))
+    store.record(Changes(credits=(make.credit(planned),)))
     with engines.write.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("DROP FUNCTION refuse_to_change() CASCADE"))

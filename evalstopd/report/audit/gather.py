@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Protocol
 
 from evalstopd.core.chain import would_be_name
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Rung
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -28,6 +29,8 @@ from evalstopd.report.audit.rows import (
 _HOUR_S = 3600.0
 _QUARANTINE = "quarantine"
 _NO_ACTION = "no action"
+DONE = (State.CONFIRMED, State.HELD)
+"""The states of a stop that was done and not undone."""
 
 
 class Book(Accounts, Archive, Chain, Protocol):
@@ -62,6 +65,7 @@ class _Around:
     lives: Mapping[tuple[JobKey, Life], Lived]
     pins: Mapping[tuple[JobKey, int], Pin]
     events: Mapping[str, Sequence[IntentEvent]]
+    credits: Mapping[str, Credit]
 
 
 def _around(book: Book, intents: Sequence[Intent], would_be: Sequence[WouldBeStop]) -> _Around:
@@ -74,6 +78,7 @@ def _around(book: Book, intents: Sequence[Intent], would_be: Sequence[WouldBeSto
         {(each.key, each.life): each for each in book.lives_of(keys)},
         {(pin.key, pin.step): pin for pin in book.pins_of(keys)},
         events,
+        {credit.intent_id: credit for credit in book.credits_of(keys)},
     )
 
 
@@ -94,8 +99,8 @@ class _Decided:
 
     @property
     def stopped(self) -> bool:
-        """Tell whether the job was ended by it."""
-        return self.state == State.CONFIRMED
+        """Tell whether the job was ended by it and is to stay so."""
+        return self.state in DONE
 
 
 def _of_intent(intent: Intent, around: _Around) -> DecisionRow:
@@ -126,7 +131,7 @@ def _row(each: _Decided, around: _Around) -> DecisionRow:
         pin=_pin(kept, each.intent.kept_path if each.intent is not None else ""),
         times=_times(each, lived),
         outcome=_outcome(each),
-        gpu_hours=_hours(each, lived, job.gpus),
+        gpu_hours=_hours(each, lived, job.gpus, around.credits.get(each.id)),
         events=tuple(EventRow(event.at_s, event.kind, event.text) for event in around.events.get(each.id, ())),
     )
 
@@ -190,14 +195,15 @@ def _pin(pin: Pin | None, kept_path: str) -> PinRow | None:
     return PinRow(pin.step, pin.state.value, kept_path or pin.path, pin.files, pin.size, pin.manifest)
 
 
-def _hours(each: _Decided, lived: Lived | None, gpus: int) -> Hours:
+def _hours(each: _Decided, lived: Lived | None, gpus: int, credit: Credit | None) -> Hours:
     """Return what can be known of a life's GPU-hours."""
     ended_s = each.ending.ended_s if each.ending is not None else None
     started_s, limit_s = (lived.started_s, lived.limit_end_s) if lived is not None else (None, None)
     return Hours(
         used=_between(gpus, started_s, ended_s),
-        after=None if each.stopped else _between(gpus, each.at_s, ended_s),
+        after=None if each.stopped or each.state == State.UNDONE else _between(gpus, each.at_s, ended_s),
         freed=_between(gpus, ended_s, limit_s) if each.stopped else None,
+        credited=credit.gpu_hours if credit is not None else None,
     )
 
 
@@ -215,12 +221,13 @@ def _remark(each: Remark) -> RemarkRow:
 
 
 def _summary(decisions: Sequence[DecisionRow], remarks: Sequence[RemarkRow]) -> Summary:
-    stopped = [row.gpu_hours for row in decisions if row.outcome.state == State.CONFIRMED]
+    stopped = [row.gpu_hours for row in decisions if row.outcome.state in DONE]
     return Summary(
         decisions=Counter(row.what for row in decisions),
         outcomes=Counter(row.outcome.state for row in decisions),
         remarks=Counter(row.what for row in remarks),
         used=sum((hours.used or 0.0 for hours in stopped), 0.0),
         freed=sum((hours.freed or 0.0 for hours in stopped), 0.0),
+        credited=sum((row.gpu_hours.credited or 0.0 for row in decisions), 0.0),
         unlimited=sum(hours.freed is None for hours in stopped),
     )

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from evalstopd.core.intent import State
+from evalstopd.report.audit.gather import DONE
 from evalstopd.report.audit.rows import AuditReport, DecisionRow, EvalRow, OutcomeRow, RemarkRow, TimesRow
 from evalstopd.report.render import number, when
 from evalstopd.report.text import plain
@@ -30,7 +30,8 @@ def _head(report: AuditReport) -> Iterator[str]:
     yield f"decisions {len(report.decisions)}{_counts(found.decisions)}; outcomes{_counts(found.outcomes) or ': none'}"
     yield f"remarks   {len(report.remarks)}{_counts(found.remarks)}"
     unknown = f"; {found.unlimited} of them had no time limit that is known" if found.unlimited else ""
-    yield f"GPU-hours of stopped jobs: {found.used:.2f} used, up to {found.freed:.2f} freed{unknown}"
+    credited = f", {found.credited:.2f} credited for undone stops" if found.credited else ""
+    yield f"GPU-hours of stopped jobs: {found.used:.2f} used, up to {found.freed:.2f} freed{credited}{unknown}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -102,9 +103,11 @@ def _hours(row: DecisionRow) -> str:
         told.append(f"{hours.after:.2f} of them after the decision")
     if hours.freed is not None:
         told.append(f"up to {hours.freed:.2f} freed: its time limit was {_moment(row.times.limit_end_s)}")
-    elif row.outcome.state == State.CONFIRMED:
+    elif row.outcome.state in DONE:
         told.append("no time limit is known, so nor is what was freed")
-    if row.outcome.state == State.CONFIRMED:
+    if hours.credited is not None:
+        told.append(f"{hours.credited:.2f} credited, for the stop was undone")
+    if row.outcome.state in DONE:
         told.append(f"handed to {_jobs(row.outcome.handed_to)}")
     return "; ".join(told)
 

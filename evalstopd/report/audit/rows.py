@@ -43,13 +43,14 @@ class Hours:
 
     `used`: from its start to its end, both by Slurm. `after`: from the decision to its end, of decisions that ended
     nothing: what a stop would have freed, for certain. `freed`: from its end to what would have been its end by its
-    time limit (squeue's EndTime while it ran), of confirmed stops: up to so many were freed, fewer if it had ended by
-    itself before its limit, which nobody can know.
+    time limit (squeue's EndTime while it ran), of stops that were done and not undone: up to so many were freed, fewer
+    if it had ended by itself before its limit, which nobody can know. `credited`: what was booked for an undone stop.
     """
 
     used: float | None
     after: float | None
     freed: float | None
+    credited: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +159,14 @@ class RemarkRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts over the decisions, and GPU-hours over the confirmed stops: `unlimited` of them had no known limit."""
+    """Counts over the decisions, and GPU-hours over the stops that were done: `unlimited` had no known limit."""
 
     decisions: Mapping[str, int]
     outcomes: Mapping[str, int]
     remarks: Mapping[str, int]
     used: float
     freed: float
+    credited: float
     unlimited: int
 
 

@@ -19,10 +19,10 @@ _BASIS = (
 )  # fmt: skip
 _OUTCOME = ("note", "ending", "exit_code", "ending_source")
 _TIMES = ("submitted", "started", "decided", "not_before", "limit_end", "ended", "closed")
-_STATES = ("warned", "promoted", "signalled", "cancelled", "confirmed")
+_STATES = ("warned", "promoted", "signalled", "cancelled", "held", "confirmed", "undone")
 _EVALS = ("steps", "scores", "stderrs")
 _PIN = ("pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest")
-_HOURS = ("gpu_hours_used", "gpu_hours_after", "gpu_hours_freed_at_most")
+_HOURS = ("gpu_hours_used", "gpu_hours_after", "gpu_hours_freed_at_most", "gpu_hours_credited")
 COLUMNS = (
     "what", "id", "job", *_JOB, "rung", *_BASIS, "outcome", *_OUTCOME, *_TIMES, *_STATES, *_EVALS, *_PIN, *_HOURS,
     "handed_to", "history", "code", "subject",
@@ -71,6 +71,7 @@ def cell(value: object) -> str:
 
 
 def _decision(row: DecisionRow) -> Mapping[str, object]:
+    hours = row.gpu_hours
     reached = {event.kind: _iso(event.at_s) for event in row.events}
     return {
         "what": row.what,
@@ -85,7 +86,7 @@ def _decision(row: DecisionRow) -> Mapping[str, object]:
         **{kind: reached.get(kind, "") for kind in _STATES},
         **{name: [getattr(each, name[:-1]) for each in row.basis.evals] for name in _EVALS},
         **_pin(row.pin),
-        **dict(zip(_HOURS, (row.gpu_hours.used, row.gpu_hours.after, row.gpu_hours.freed), strict=True)),
+        **dict(zip(_HOURS, (hours.used, hours.after, hours.freed, hours.credited), strict=True)),
         "handed_to": list(row.outcome.handed_to),
         "history": [[_iso(each.at_s), each.kind, each.text] for each in row.events],
     }

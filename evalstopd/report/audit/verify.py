@@ -187,6 +187,7 @@ def _named(kind: str, ref: str) -> str:
         Kind.DECISION: f"the evidence of stop {ref}",
         Kind.INTENT: f"the state of stop {ref}",
         Kind.EVENT: f"event {number} of stop {of}",
+        Kind.CREDIT: f"the credit for stop {ref}",
         Kind.WOULD_BE: f"would-be stop {ref}",
         Kind.REMARK: f"remark {ref}",
     }

@@ -14,6 +14,7 @@ _APPEND_ONLY = {
     "would_be_stops": ("job", "restarts", "submitted_s"),
     "remarks": ("id",),
     "links": ("seq",),
+    "credits": ("intent_id",),
 }
 
 
@@ -25,6 +26,7 @@ def upgrade() -> None:
     _pins()
     _intents()
     _intent_events()
+    _credits()
     _would_be_stops()
     _bindings()
     _remarks()
@@ -102,6 +104,7 @@ def _watches() -> None:
         _word("mode"),
         _flag("trusted"),
         _time("notice_s"),
+        _word("action"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
@@ -191,6 +194,10 @@ def _intents() -> None:
         _text("handed_to"),
         _time("told_s", null=True),
         _time("acted_s", null=True),
+        _text("account"),
+        _word("action"),
+        _time("kept_s", null=True),
+        _text("held_life", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):
@@ -207,6 +214,21 @@ def _intent_events() -> None:
         _text("text"),
         sa.PrimaryKeyConstraint("intent_id", "seq"),
     )
+
+
+def _credits() -> None:
+    op.create_table(
+        "credits",
+        sa.Column("intent_id", sa.Text(), sa.ForeignKey("intents.id"), nullable=False),
+        _of_job(),
+        _text("user"),
+        _text("account"),
+        sa.Column("gpu_hours", sa.Double(), nullable=False),
+        _time("at_s"),
+        _text("how"),
+        sa.PrimaryKeyConstraint("intent_id"),
+    )
+    op.create_index("ix_credits_job", "credits", ["job"])
 
 
 def _would_be_stops() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstopd.core.intent import State
 from evalstopd.core.model import Rung
 from evalstopd.core.watch import Remark
 from evalstopd.ports import Changes, Span
@@ -142,6 +143,23 @@ def test_a_requeued_jobs_decision_is_told_of_its_own_life() -> None:
 
     assert row.job.restarts == 0
     assert row.times.started_s == 1000
+
+
+@pytest.mark.parametrize(("state", "freed"), [(State.CONFIRMED, 1.0), (State.HELD, 1.0), (State.UNDONE, None)])
+def test_what_an_undone_stop_freed_is_not_counted_but_what_was_credited_is(state: State, freed: float | None) -> None:
+    """A job that waits, held, has freed its GPUs; one that was let go on has not, and its owner is owed hours."""
+    intent = make.intent(state=state, gpus=1)
+    ended = make.watch(started_s=0.0, limit_end_s=3699.0, gpus=1, ending=make.ENDED)
+    owed = (make.credit(intent),) if state is State.UNDONE else ()
+    store = MemoryStore()
+    store.record(Changes(watches=(ended,), intents=(intent,), events=(make.event(intent),), credits=owed))
+    report = audit_report(store, ALL, "test")
+    hours = only(report).gpu_hours
+
+    assert (hours.freed, hours.after) == (freed, None)
+    assert hours.credited == (1.5 if state is State.UNDONE else None)
+    assert (report.summary.freed, report.summary.credited) == (freed or 0.0, hours.credited or 0.0)
+    assert ("1.50 credited, for the stop was undone" in as_text(report)) == (state is State.UNDONE)
 
 
 @pytest.mark.parametrize(("comment", "outcome"), [("evalstop=keep", "vetoed"), ("evalstop=warn", "abandoned")])
@@ -304,6 +322,7 @@ def test_the_summary_counts_and_names_the_head() -> None:
         "remarks": {"noted": len(report.remarks)},
         "used": 8 * 5 / 3600,
         "freed": 8.0,
+        "credited": 0.0,
         "unlimited": 0,
     }
     assert as_text(report).splitlines()[2] == "decisions 1: 1 stop; outcomes: 1 confirmed"
