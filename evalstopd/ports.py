@@ -80,18 +80,22 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
+
+    `items` is the number of items behind each of its evals, where the site knows it and the run may not say (0: no).
+    """
 
     run_id: str
     metric: str
     proxy: str = ""
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
-    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
     has the points of the query's proxy; none where they could not be read.
     """
 

@@ -86,12 +86,16 @@ class StoreSettings(_Part):
 
 
 class RuleSettings(_Part):
-    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
+    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
+
+    `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
+    """
 
     rung: _RungWord = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = Field(default=0, ge=0, le=10**12)
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -250,6 +254,7 @@ def make_rules(settings: Settings) -> Rules:
         rule=detector(settings.rules.rule, settings.rules.mode).spec,
         metric=settings.rules.metric,
         proxy=settings.rules.proxy,
+        items=settings.rules.items,
         mode=settings.rules.mode,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,

@@ -11,7 +11,8 @@ class Terms:
     """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
-    notice in seconds; `action` is the harshest stop that the job may meet.
+    notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
+    eval, where the site says it (0: unknown).
     """
 
     rung: Rung
@@ -21,6 +22,7 @@ class Terms:
     trusted: bool = False
     notice_s: float = 0.0
     action: StopAction = StopAction.CANCEL
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def in_effect(watch: Watch) -> Terms:
     """Return the terms a job was last judged by; those it was first seen with before that."""
     if not watch.rule_now:
         return watch.terms
-    return replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    items = watch.terms.items if watch.metric_now == watch.terms.metric else 0
+    now = replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    return replace(now, items=items)
 
 
 class PinState(StrEnum):

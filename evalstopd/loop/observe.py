@@ -13,7 +13,7 @@ from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END, Intent
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch, in_effect
+from evalstopd.core.watch import PinState, Terms, Watch, in_effect
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.report import Tally
@@ -154,7 +154,8 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
 
 def _query(one: Seen, rules: Rules) -> RunQuery:
     """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
-    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric, rules.proxy)
+    terms = one.standing.terms
+    return RunQuery(one.wishes.run_id or "", terms.metric, rules.proxy, terms.items)
 
 
 def _sort_answers(
@@ -181,7 +182,7 @@ def _last_readings(
 ) -> dict[JobKey, RunReading]:
     """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
     over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
-    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    queries = {watch.key: _last_query(watch.run_id, in_effect(watch)) for watch in over if watch.run_id}
     if not queries:
         return {}
     answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
@@ -194,6 +195,10 @@ def _last_readings(
 def ending_query(intent: Intent) -> EndingQuery:
     """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
     return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+
+
+def _last_query(run_id: str, terms: Terms) -> RunQuery:
+    return RunQuery(run_id, terms.metric, items=terms.items)
 
 
 def _endings(

@@ -103,6 +103,7 @@ class WatchRow(Base):
     trusted: Mapped[bool]
     notice_s: Mapped[float]
     action: Mapped[StopAction]
+    items: Mapped[int]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]

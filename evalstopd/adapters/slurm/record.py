@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from evalstopd.adapters.slurm.gpus import Tres, gpus_of
 from evalstopd.adapters.slurm.nodes import expand
 from evalstopd.adapters.slurm.run import printable
-from evalstopd.adapters.slurm.states import phase_of
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Unavailable
+from evalstopd.slurmtext.states import phase_of
 
 FIELDS = (
     "JobID",

@@ -105,6 +105,7 @@ def _watches() -> None:
         _flag("trusted"),
         _time("notice_s"),
         _word("action"),
+        _whole("items"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
