@@ -160,6 +160,13 @@ class Keeper:
         """Ask as root and give the answer."""
         return self.send(json.dumps(request).encode())
 
+    def until_free(self, request: object, limit_s: float = 60) -> dict[str, Any]:
+        """Ask until the owner's earlier request has ended."""
+        end = time.monotonic() + limit_s
+        while (answer := self(request)).get("kind") == "busy" and time.monotonic() < end:
+            time.sleep(0.05)
+        return answer
+
     def send(self, data: bytes) -> dict[str, Any]:
         """Send any bytes and give the answer, after checking that it has the promised form."""
         with self.connect() as peer:
@@ -174,9 +181,21 @@ class Keeper:
         return peer
 
     def child(self) -> int:
-        """Wait for the keeper to fork, and give the child's pid."""
+        """Wait until the keeper's child has become the owner's program, and give its pid."""
         pid = self.process.pid
-        return wait_for(lambda: Path(f"/proc/{pid}/task/{pid}/children").read_text().split(), int)
+        return wait_for(lambda: [child for child in children(pid) if runs_as_owner(child)], int)
+
+
+def children(pid: int) -> list[str]:
+    """Give the pids of a process's children."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def runs_as_owner(pid: str) -> bool:
+    """Whether a child has executed the owner's program."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:4] == [b"-I", b"-S", b"-"]
+    return False
 
 
 def checked(answer: bytes) -> dict[str, Any]:
@@ -188,7 +207,7 @@ def checked(answer: bytes) -> dict[str, Any]:
         assert set(decoded) == {"ok", "path", "files", "bytes", "manifest"}
     else:
         assert set(decoded) == {"ok", "kind", "why"}
-        assert decoded["kind"] in {"missing", "incomplete", "changed", "refused", "failed"}
+        assert decoded["kind"] in {"busy", "missing", "incomplete", "changed", "refused", "failed"}
         assert decoded["why"].isascii()
         assert decoded["why"].isprintable()
     return decoded
