@@ -39,7 +39,8 @@ class KeeperClient:
 
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
-        answer = self._ask("pin", place, checkpoint=place.checkpoint, since_s=place.since_s)
+        more: dict[str, str | float] = {"checkpoint": place.checkpoint, "since_s": place.since_s}
+        answer = self._ask("pin", place, **more, metric=place.metric, score=float(place.score))
         return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
 
     def verify(self, place: PinPlace) -> PinReport:
@@ -61,7 +62,7 @@ class KeeperClient:
             _refuse(answer)
         return f"listens at {self._path}"
 
-    def _ask(self, verb: str, place: PinPlace, **more: str | int) -> dict[str, object]:
+    def _ask(self, verb: str, place: PinPlace, **more: str | float) -> dict[str, object]:
         request = {"verb": verb, "uid": place.uid, "output_dir": place.output_dir, "pin": place.pin}
         answer = self._talk(request | {"step": place.step} | more)
         if answer.get("ok") is not True:

@@ -8,6 +8,7 @@ Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ wi
 import errno
 import hashlib
 import json
+import math
 import os
 import shutil
 import stat
@@ -40,7 +41,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last two are of verb pin only."""
+    """What the keeper passes on; the last four are of verb pin only."""
 
     verb: str
     uid: int
@@ -51,6 +52,8 @@ class Request(NamedTuple):
     max_bytes: int
     checkpoint: str = ""
     since_s: int = 0
+    metric: str = ""
+    score: float = 0.0
 
 
 class Entry(NamedTuple):
@@ -161,6 +164,15 @@ def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, wh
         check_weights(file, whole=whole)
 
 
+def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
+    """Return what a trainer logged as the metric at the step; what cannot be read, tells nothing."""
+    try:
+        log = json.loads(marker.read(MAX_JSON))["log_history"]
+        return [float(entry[metric]) for entry in log if entry.get("step") == step and metric in entry]
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        return []
+
+
 def check_weights(file: BinaryIO, *, whole: bool) -> None:
     """Raise something if a file of weights is empty or, being a zip, has no directory or a wrong CRC.
 
@@ -230,24 +242,45 @@ class Pin:
             return self.verify()
         source = enter(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.checkpoint)
         before = listing(source, self.asked)
-        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in before):
-            raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
+        self._require_ours(source, before)
         home = self._home(make=True)
-        for name in {self.draft, self.manifest} & set(os.listdir(home)):  # left by a child that was killed
-            remove(home, name)
-        os.mkdir(self.draft, 0o700, dir_fd=home)
+        self._clear(home)  # what a child that was killed has left
         try:
-            entries = self._fill(source, enter(home, self.draft), before)
+            entries = self._draft(home, source, before)
+            os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
         except BaseException:
-            remove(home, self.draft)
+            self._clear(home)
             raise
+        os.fsync(home)
+        return self._answer(entries)
+
+    def _draft(self, home: int, source: int, before: list[Entry]) -> list[Entry]:
+        """Make all but the name: the folder under another one, and the manifest."""
+        os.mkdir(self.draft, 0o700, dir_fd=home)
+        entries = self._fill(source, enter(home, self.draft), before)
         with open(os.open(self.manifest, WRITE, 0o600, dir_fd=home), "w", encoding="ascii") as text:
             json.dump(entries, text)
             text.flush()
             os.fsync(text.fileno())
-        os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
-        os.fsync(home)
-        return self._answer(entries)
+        return entries
+
+    def _require_ours(self, source: int, entries: list[Entry]) -> None:
+        """Refuse another checkpoint under the same name: one complete too early, or with another score in its log.
+
+        Trainers that evaluate before they save log the step's evals in the marker; others do not, which is fine.
+        """
+        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in entries):
+            raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
+        if MARKER in {entry.path for entry in entries}:
+            with open_file(source, MARKER) as file:
+                scores = logged(file, self.asked.step, self.asked.metric)
+            if scores and not any(math.isclose(score, self.asked.score, rel_tol=1e-6) for score in scores):
+                raise Refusal("incomplete", "the trainer's log has another score for the step: another checkpoint")
+
+    def _clear(self, home: int) -> None:
+        """Remove what is no pin yet."""
+        for name in {self.draft, self.manifest} & set(os.listdir(home)):
+            remove(home, name)
 
     def _fill(self, source: int, target: int, before: list[Entry]) -> list[Entry]:
         """Link first, sync last: any other order loses the race with a trainer that rotates."""
@@ -282,18 +315,20 @@ class Pin:
         return answer | {"path": f"{self.path}/best"}
 
     def drop(self) -> dict[str, Any]:
-        """Remove the pin and what it left; nothing there is fine. The manifest allows it, so goes last."""
+        """Remove the pin and what it left; nothing there is fine. Under its name the pin is always whole."""
         try:
             home = self._home()
         except Missing:
             return self._answer([])
         there = set(os.listdir(home))
-        entries = self._recorded(home) if there & {self.step, self.manifest} else []
+        entries = self._recorded(home) if self.step in there else []
         if "best" in there and os.readlink("best", dir_fd=home) == self.step:
             remove(home, "best")
-        for name in (self.draft, self.step, self.manifest):
-            if name in there:
-                remove(home, name)
+        if self.step in there:
+            if self.draft in there:
+                remove(home, self.draft)
+            os.rename(self.step, self.draft, src_dir_fd=home, dst_dir_fd=home)
+        self._clear(home)
         os.fsync(home)
         return self._answer(entries)
 

@@ -37,8 +37,12 @@ SHAPES = {  # of a request's fields: type and whole value; text must be printabl
     "output_dir": (str, r"(?=.{2,4000}$)(/(?!\.\.?(/|$))[^/]+)+"),  # absolute; no '..', '.' or '//'
     "pin": (str, r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}"),
     "step": (int, r"[0-9]{1,15}"),
-    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),  # of verb pin only, as is since_s:
-    "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint complete before is another one under the same name
+}
+SHAPES_OF_PIN = {  # the same, of verb pin alone
+    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),
+    "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint complete before is another one under the same name,
+    "metric": (str, r".{0,250}"),  # and so is one whose trainer logged another score of this metric
+    "score": (float, r"[-+0-9.e]{1,30}"),
 }
 
 
@@ -65,11 +69,12 @@ def parse(data: bytes, min_uid: int) -> argparse.Namespace:
     """Turn a peer's bytes into a request of the shapes above, or refuse."""
     try:
         asked = json.loads(data)
-        wrong = asked.keys() ^ (SHAPES.keys() - ({"checkpoint", "since_s"} if asked.get("verb") != "pin" else ()))
+        shapes = SHAPES | (SHAPES_OF_PIN if asked.get("verb") == "pin" else {})
     except (ValueError, AttributeError, RecursionError):
         raise Refusal("refused", f"not one JSON object of at most {MAX_MESSAGE} bytes") from None
-    for name in asked.keys() & SHAPES.keys():
-        (kind, shape), value = SHAPES[name], asked[name]
+    wrong = asked.keys() ^ shapes.keys()
+    for name in asked.keys() & shapes.keys():
+        (kind, shape), value = shapes[name], asked[name]
         if type(value) is not kind or not str(value).isprintable() or not re.fullmatch(shape, str(value)):
             wrong.add(name)
     if wrong:
@@ -180,6 +185,7 @@ class Keeper:
         self.listener, self.args = listener, args
         self.peers: dict[socket.socket, float] = {}  # connected, until when (monotonic) their request may come
         self.tasks: dict[int, Task] = {}  # by the child's pid
+        listener.set_inheritable(False)  # systemd's is, and no child may have it
         self.signals, signalled = os.pipe()
         for end in (self.signals, signalled):
             os.set_blocking(end, False)
@@ -260,15 +266,6 @@ def listen(path: str, gid: int) -> socket.socket:
     return listener
 
 
-def inherited() -> socket.socket | None:
-    """Return the socket that systemd passes, if it does; no child's child may have it."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
-        return None
-    listener = socket.socket(fileno=3)
-    listener.set_inheritable(False)
-    return listener
-
-
 def user(text: str) -> int:
     """Read a uid, given as such or by name."""
     return int(text) if text.isdecimal() else pwd.getpwnam(text).pw_uid
@@ -286,8 +283,8 @@ def main() -> None:
     parser.add_argument("--max-files", type=int, default=MAX_FILES, help="of one checkpoint")
     parser.add_argument("--max-bytes", type=int, default=MAX_BYTES, help="of one checkpoint")
     args = parser.parse_args(namespace=argparse.Namespace(keeper=os.getpid()))
-    if listener := inherited():
-        return Keeper(listener, args).run()
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
+        return Keeper(socket.socket(fileno=3), args).run()
     listener = listen(args.socket or parser.error("no --socket, and none from systemd"), args.allow_gid)
     try:
         return Keeper(listener, args).run()

@@ -182,6 +182,15 @@ def test_a_checkpoint_of_root_in_the_owners_folder_is_refused(place: World, ask:
         {"step": True},
         {"step": 10**15},
         {"step": None},
+        {"since_s": -1},
+        {"since_s": 1.0},
+        {"metric": "x" * 251},
+        {"metric": "eval\n"},
+        {"metric": None},
+        {"score": 1},
+        {"score": "1.0"},
+        {"score": float("nan")},
+        {"score": float("inf")},
         {"uid": -1},
         {"uid": 0},
         {"uid": 1},
@@ -209,7 +218,9 @@ def test_malformed_fields_are_refused(place: World, ask: Keeper, field: dict[str
     assert nothing_pinned(place)
 
 
-@pytest.mark.parametrize("name", ["verb", "uid", "output_dir", "pin", "step", "checkpoint", "since_s"])
+@pytest.mark.parametrize(
+    "name", ["verb", "uid", "output_dir", "pin", "step", "checkpoint", "since_s", "metric", "score"]
+)
 def test_each_field_is_needed(place: World, ask: Keeper, name: str) -> None:
     request = place.ask("pin")
     del request[name]

@@ -66,7 +66,8 @@ class World:
     def ask(self, verb: str, step: int = 200, **other: object) -> dict[str, Any]:
         """Compose a request about alice's job."""
         request = {"verb": verb, "uid": self.alice.pw_uid, "output_dir": str(self.run), "pin": "c-7-100"}
-        request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0} if verb == "pin" else {}
+        if verb == "pin":
+            request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0, "metric": "eval/reward", "score": 0.5}
         return request | {"step": step} | other
 
     def save(self, step: int = 200) -> Path:
