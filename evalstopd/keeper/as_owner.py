@@ -99,9 +99,17 @@ def open_file(folder: int, name: str) -> BinaryIO:
     return open(name, "rb", opener=opener)
 
 
+def list_anew(folder: int) -> list[str]:
+    """List a folder anew: the file descriptor of one opened earlier may only show what was there then (btrfs)."""
+    again = os.open(".", FOLDER, dir_fd=folder)
+    found = os.listdir(again)
+    os.close(again)
+    return found
+
+
 def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
     """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged."""
-    status = {name: os.lstat(name, dir_fd=folder) for name in os.listdir(folder)}
+    status = {name: os.lstat(name, dir_fd=folder) for name in list_anew(folder)}
     found = {name: judge(status[name], prefix + name) for name in status}
     folders = {name for name in found if stat.S_ISDIR(status[name].st_mode)}
     if prefix.count("/") > MAX_DEPTH:
@@ -279,7 +287,7 @@ class Pin:
 
     def _clear(self, home: int) -> None:
         """Remove what is no pin yet."""
-        for name in {self.draft, self.manifest} & set(os.listdir(home)):
+        for name in {self.draft, self.manifest} & set(list_anew(home)):
             remove(home, name)
 
     def _fill(self, source: int, target: int, before: list[Entry]) -> list[Entry]:
@@ -307,7 +315,7 @@ class Pin:
     def publish(self) -> dict[str, Any]:
         """Let `best` point to the pin, after verifying it."""
         answer, home = self.verify(), self._home()
-        if ".tmp-best" in os.listdir(home):
+        if ".tmp-best" in list_anew(home):
             remove(home, ".tmp-best")
         os.symlink(self.step, ".tmp-best", dir_fd=home)
         os.rename(".tmp-best", "best", src_dir_fd=home, dst_dir_fd=home)
@@ -320,7 +328,7 @@ class Pin:
             home = self._home()
         except Missing:
             return self._answer([])
-        there = set(os.listdir(home))
+        there = set(list_anew(home))
         entries = self._recorded(home) if self.step in there else []
         if "best" in there and os.readlink("best", dir_fd=home) == self.step:
             remove(home, "best")
@@ -375,7 +383,7 @@ def work(asked: Request) -> dict[str, Any]:
         return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
     except OSError as error:
         kind = "refused" if error.errno in FORBIDDEN else "failed"
-        return refusal(kind, f"{error.strerror}: {error.filename}")
+        return refusal(kind, f"{error.strerror}{f': {error.filename}' if error.filename else ''}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the peer gets an answer
         return refusal("failed", repr(error))
 

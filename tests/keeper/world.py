@@ -13,7 +13,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,6 +69,10 @@ class World:
         if verb == "pin":
             request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0, "metric": "eval/reward", "score": 0.5}
         return request | {"step": step} | other
+
+    def asked(self, verb: str) -> bytes:
+        """Compose the same as bytes."""
+        return json.dumps(self.ask(verb)).encode()
 
     def save(self, step: int = 200) -> Path:
         """Let alice's trainer save a checkpoint of 41 files."""
@@ -181,18 +185,23 @@ class Keeper:
         peer.connect(str(self.path))
         return peer
 
-    def child(self) -> int:
-        """Wait until the keeper's child has become the owner's program, and give its pid."""
-        pid = self.process.pid
-        return wait_for(lambda: [child for child in children(pid) if runs_as_owner(child)], int)
+    def child(self, but: Collection[int] = ()) -> int:
+        """Wait until a child of the keeper's has become the owner's program, and give its pid."""
+        return wait_for(lambda: [str(pid) for pid in self.children() if pid not in but and runs_as_owner(pid)], int)
+
+    def children(self) -> list[int]:
+        """Give the pids of the keeper's children."""
+        return children(self.process.pid)
 
 
-def children(pid: int) -> list[str]:
-    """Give the pids of a process's children."""
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+def children(pid: int) -> list[int]:
+    """Give the pids of a process's children; none where it is gone."""
+    with contextlib.suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
-def runs_as_owner(pid: str) -> bool:
+def runs_as_owner(pid: int) -> bool:
     """Whether a child has executed the owner's program."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:4] == [b"-I", b"-S", b"-"]
@@ -225,19 +234,71 @@ def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s
 
 
 @contextlib.contextmanager
-def keeper(root: Path, *flags: str) -> Iterator[Keeper]:
+def keeper(root: Path, *flags: str, program: Path = KEEPER) -> Iterator[Keeper]:
     """Run a keeper that root alone may ask unless the flags say more; it must end well on SIGTERM."""
+    running = start_keeper(root, *flags, program=program)
+    try:
+        yield running
+    finally:
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(20) == 0
+    assert not running.path.exists()
+
+
+def start_keeper(root: Path, *flags: str, program: Path = KEEPER) -> Keeper:
+    """Start a keeper that the caller ends."""
     path = root / f"keeper-{len(list(root.iterdir()))}.sock"
     flags = flags if "--allow-uid" in flags else ("--allow-uid", "0", *flags)
-    command = [PYTHON, "-I", "-S", str(KEEPER), "--socket", str(path), *flags]
+    command = [PYTHON, "-I", "-S", str(program), "--socket", str(path), *flags]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    wait_for(lambda: [str(path)] if is_listening(path) else [], str)
+    return Keeper(process, path)
+
+
+def as_owner(place: World, request: dict[str, Any], before: str, *arguments: str) -> tuple[int, str]:
+    """Run the owner's program as the keeper does, alone, after a prologue has run in its process.
+
+    Give its exit code, negative for the signal that killed it, and its answer. The prologue's `sys.argv[1:]` are
+    the arguments.
+    """
+    asked, asking = os.pipe()
+    os.write(asking, json.dumps(request | {"max_files": 20_000, "max_bytes": 2**45}).encode())
+    os.close(asking)
+    run = f"sys.argv = ['-', '{asked}']\nexec(compile(sys.stdin.read(), 'as_owner.py', 'exec'), globals())"
+    command = [PYTHON, "-I", "-S", "-c", f"import sys\n{before}\n{run}", *arguments]
+    owner = place.alice
+    with (KEEPER.parent / "as_owner.py").open() as program:
+        ended = subprocess.run(
+            command, user=owner.pw_uid, group=owner.pw_gid, extra_groups=[], umask=0o077, env={}, cwd="/",
+            stdin=program, stdout=subprocess.PIPE, pass_fds=[asked], text=True, check=False, timeout=120,
+        )  # fmt: skip
+    os.close(asked)
+    return ended.returncode, ended.stdout
+
+
+@contextlib.contextmanager
+def mounted(kind: str, options: str, at: Path, source: str = "none") -> Iterator[None]:
+    """Mount a file system; skip loudly where that is not allowed."""
+    command = ["mount", "-t", kind, "-o", options, source, str(at)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        pytest.skip(f"NOT TESTED: cannot mount {kind} here: {ended.stderr}")
     try:
-        wait_for(lambda: [str(path)] if is_listening(path) else [], str)
-        yield Keeper(process, path)
+        yield
     finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-    assert not path.exists()
+        subprocess.run(["umount", str(at)], check=True)
+
+
+def small_checkpoint(place: World, step: int = 200) -> Path:
+    """Save a checkpoint of four files, for tests that take each step of the keeper's apart."""
+    folder = place.run / f"checkpoint-{step}"
+    (folder / "global_step").mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(safetensors(1000))
+    (folder / "optimizer.pt").write_bytes(zipped(b"moments" * 500))
+    (folder / "global_step/rank_0.pt").write_bytes(zipped(b"shard"))
+    (folder / "trainer_state.json").write_text('{"global_step": 200}')
+    give(folder, place.alice)
+    return folder
 
 
 def is_listening(path: Path) -> bool:
