@@ -81,7 +81,11 @@ def run(config: Config = None) -> None:
     settings = load_settings(config)
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
-    Daemon(make_loop(settings, stopping).tick, settings.daemon.tick_s, stopping).run()
+    loop = make_loop(settings, stopping)
+    try:
+        Daemon(loop.tick, settings.daemon.tick_s, stopping).run()
+    finally:
+        loop.close()
 
 
 @app.command()
@@ -105,6 +109,7 @@ def tick(
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
         report, lines = loop.tick(), []
+        loop.close()
     result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
     _print(result, as_json, lambda: "\n".join([report.summary, *lines]))
     raise typer.Exit(0 if report.good else 1)

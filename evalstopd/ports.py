@@ -162,19 +162,50 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to a job's owner, in the words that every other place uses."""
+    """One message to a job's owner, in the words that every other place uses.
+
+    `ref` names what it is about (an intent's id, or a life's early warning), `kind` which of its messages it is.
+    """
 
     key: JobKey
     user: str
     subject: str
     text: str
+    kind: str = "notice"
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a message: sent, or why not."""
+
+    message: Message
+    sent: bool
+    how: str = ""
+
+    @property
+    def event(self) -> str:
+        """Return the kind of event that this is."""
+        return "told" if self.sent else "not-told"
+
+    @property
+    def text(self) -> str:
+        """Return the same in words."""
+        what = f"the owner {'was' if self.sent else 'could not be'} told ({self.message.kind})"
+        return f"{what}: {self.how}" if self.how else what
 
 
 class Notifier(Protocol):
-    """Tells people. Never raises for a broken channel: what could not be sent is logged."""
+    """Tells people. Never raises for a broken channel and never waits for one: what could not be sent is logged."""
 
-    def tell(self, message: Message) -> None:
-        """Send one message."""
+    def tell(self, message: Message) -> Receipt | None:
+        """Send one message; return what became of it, or None where only `receipts` will tell."""
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Return what became of messages since the last call. None for those of a process that has ended."""
+
+    def close(self) -> None:
+        """Send what still waits, for a short while; what was not sent by then never is."""
 
 
 class KillSwitch(Protocol):

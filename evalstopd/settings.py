@@ -8,9 +8,18 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from evalstopd.core.caps import Caps
@@ -134,6 +143,44 @@ class DaemonSettings(_Part):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 
+_LOCAL = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
+_DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
+
+
+class NotifySettings(_Part):
+    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds."""
+
+    kinds: tuple[Literal["log", "command", "smtp"], ...] = ("log",)
+    most_waiting: int = Field(default=200, ge=1, le=100_000)
+    command: tuple[str, ...] = ()
+    command_time_limit_s: float = Field(default=10.0, gt=0, le=300)
+    smtp_host: str = "localhost"
+    smtp_port: int = Field(default=0, ge=0, le=65535)
+    smtp_security: Literal["starttls", "tls", "none"] = "starttls"
+    smtp_user: str = ""
+    smtp_password_file: str = ""
+    smtp_ca_file: str = ""
+    smtp_from: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$")
+    smtp_to: str = Field(default="", pattern=rf"^$|^({_LOCAL}|[A-Za-z0-9._+-]*\{{user\}}[A-Za-z0-9._+-]*)@{_DOMAIN}$")
+    smtp_time_limit_s: float = Field(default=20.0, gt=0, le=300)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Refuse a kind without what it needs, and a password that would go over the wire for all to read."""
+        faults = (
+            (not self.kinds, 'kinds is empty: "log" is the least'),
+            ("command" in self.kinds and not self.command, 'kinds has "command", but command names no program'),
+            (bool(self.command) and not self.command[0].startswith("/"), "command: an absolute path is needed"),
+            ("smtp" in self.kinds and not (self.smtp_from and self.smtp_to), '"smtp" needs smtp_from and smtp_to'),
+            (bool(self.smtp_user) != bool(self.smtp_password_file), "smtp_user and smtp_password_file go together"),
+            (bool(self.smtp_user) and self.smtp_security == "none", "no password is sent without starttls or tls"),
+        )
+        fault = next((text for holds, text in faults if holds), None)
+        if fault is not None:
+            raise ValueError(fault)
+        return self
+
+
 class Settings(BaseSettings):
     """All settings, in effect: variables win over the file, the file over the defaults."""
 
@@ -151,6 +198,7 @@ class Settings(BaseSettings):
     enforce: EnforceSettings = EnforceSettings()
     trust: TrustSettings = TrustSettings()
     daemon: DaemonSettings = DaemonSettings()
+    notify: NotifySettings = NotifySettings()
 
     @classmethod
     def settings_customise_sources(

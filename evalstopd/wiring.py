@@ -8,7 +8,12 @@ from evalstopd.adapters.keeper_client import KeeperClient
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.command import CommandChannel
 from evalstopd.adapters.notify.log import LogNotifier
+from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
+from evalstopd.adapters.notify.outbox import Outbox
+from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
@@ -16,7 +21,7 @@ from evalstopd.checks import Probe, probe
 from evalstopd.core.model import Rung
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.loop import Loop, Stance
-from evalstopd.ports import Changes, Ports
+from evalstopd.ports import Changes, Notifier, Ports
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -48,7 +53,7 @@ def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = 
         runs=metrics,
         keeper=make_keeper(settings),
         store=store,
-        notifier=LogNotifier(),
+        notifier=make_notifier(settings),
         kill_switch=make_kill_switch(settings),
         should_stop=stopping.is_set,
     )
@@ -114,6 +119,34 @@ def make_keeper(settings: Settings) -> KeeperClient:
     return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s)
 
 
+def make_notifier(settings: Settings) -> Notifier:
+    """Return what tells owners, by the kinds that the site chose."""
+    channels = _channels(settings)
+    if not channels:
+        return LogNotifier()
+    outbox = Outbox(Several(channels), settings.notify.most_waiting)
+    return AlsoLogged(LogNotifier(), outbox) if "log" in settings.notify.kinds else outbox
+
+
+def _channels(settings: Settings) -> tuple[Channel, ...]:
+    """Return the chosen ways that may be slow or broken: all but the log."""
+    asked = settings.notify
+    server = MailServer(
+        host=asked.smtp_host,
+        port=asked.smtp_port,
+        security=Security(asked.smtp_security),
+        user=asked.smtp_user,
+        password_file=asked.smtp_password_file,
+        ca_file=asked.smtp_ca_file,
+        limit_s=asked.smtp_time_limit_s,
+    )
+    known: dict[str, Channel] = {
+        "command": CommandChannel(asked.command, asked.command_time_limit_s),
+        "smtp": MailChannel(server, asked.smtp_from, asked.smtp_to),
+    }
+    return tuple(known[kind] for kind in dict.fromkeys(asked.kinds) if kind in known)
+
+
 def make_store(settings: Settings) -> SqlStore:
     """Return the store."""
     return SqlStore(settings.store.url)
@@ -155,6 +188,10 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
             raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
         return "not set"
 
+    def notify() -> str:
+        channels = _channels(settings)
+        return Several(channels).check() if channels else "messages go to the daemon's log"
+
     return (
         probe("slurm", slurm),
         probe("mlflow", lambda: make_metrics(settings).ping()),
@@ -162,4 +199,5 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("store", store),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
+        probe("notify", notify),
     )

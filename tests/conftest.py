@@ -9,7 +9,15 @@ from hypothesis import HealthCheck, settings
 
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("nightly", settings.get_profile("steady"), max_examples=10_000)
 settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of properties, so that they can be run alone and longer: `make nightly`."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("properties")
 
 
 @pytest.fixture(scope="session")

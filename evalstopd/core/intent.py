@@ -83,7 +83,8 @@ class Intent:
     """A decided stop.
 
     `not_before_s` ends the owner's notice; `cancel_tries` counts requests to cancel that were sent or about
-    to be; `events` is how many lines its history has; `telling` names a message that is being sent. `acted_s`
+    to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
+    it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
     is when the running job was first acted on.
     """
 
@@ -106,6 +107,7 @@ class Intent:
     gpus: int = 0
     ending: Ending | None = None
     handed_to: tuple[str, ...] = ()
+    told_s: float | None = None
     acted_s: float | None = None
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from evalstopd.core.checkpoint_choice import best_smoothed, k_before
 from evalstopd.core.curve import best
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
+from evalstopd.core.early import told_s, warned
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, JobView, Rung
@@ -42,12 +43,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What this pass decided. Nothing of it has been done yet."""
+    """What this pass decided. Nothing of it has been done yet. `warned` are watches with a new early warning."""
 
     watches: tuple[Watch, ...] = ()
     pins: tuple[Pin, ...] = ()
     intents: tuple[Intent, ...] = ()
     would_be: tuple[WouldBeStop, ...] = ()
+    warned: tuple[Watch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def plan(cases: Sequence[Case], known: Known, stamp: Stamp) -> Plan:
         pins=tuple(pin for each in judged for pin in each.pins),
         intents=tuple(each.intent for each in judged if each.intent is not None),
         would_be=tuple(each.would_be for each in judged if each.would_be is not None),
+        warned=tuple(each.watch for each in judged if each.early),
     )
 
 
@@ -76,6 +79,7 @@ class _Judged:
     pins: tuple[Pin, ...] = ()
     intent: Intent | None = None
     would_be: WouldBeStop | None = None
+    early: bool = False
 
 
 def verdicts(evals: Sequence[Eval], terms: Terms) -> tuple[Verdict, ...]:
@@ -100,14 +104,15 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
     found = _trigger(case, answers, watch, known, stamp.now_s)
     if found is None:
-        return _Judged(watch, pins)
+        near = _early(case, watch, answers[-1], known, stamp.now_s)
+        return _Judged(near or watch, pins, early=near is not None)
     at, stop = found
     seen = replace(case, evals=case.evals[: at + 1])
     then = renewed(watch, seen.evals, case.standing.terms, stop)
     evidence = _evidence(seen, then, stop, _chosen(seen, known.pins.get(watch.key, ())), stamp)
     if case.standing.terms.rung is Rung.OBSERVE:
         return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
-    return _Judged(watch, pins, intent=_intent(case, watch, evidence, stamp))
+    return _Judged(watch, pins, intent=_intent(case, watch, evidence, known, stamp))
 
 
 def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) -> Watch:
@@ -196,6 +201,12 @@ def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
     return not (lost and watch.key in known.triggered)
 
 
+def _early(case: Case, watch: Watch, newest: Verdict, known: Known, now_s: float) -> Watch | None:
+    """Return the watch with an early warning, if its owner is to be told; never beside or after a decided stop."""
+    quiet = case.wishes.keep or known.killed or watch.key in known.open_intents or watch.key in known.triggered
+    return None if quiet else warned(watch, case.standing.terms, newest, now_s)
+
+
 def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
     """Return the step with the best smoothed score of the maximum and the safe pins; None for rules blind to noise.
 
@@ -248,17 +259,26 @@ def _reason(stop: Stop, watch: Watch) -> str:
     )
 
 
-def _intent(case: Case, watch: Watch, evidence: Evidence, stamp: Stamp) -> Intent:
+def _intent(case: Case, watch: Watch, evidence: Evidence, known: Known, stamp: Stamp) -> Intent:
+    """Return the intent of a stop.
+
+    Its notice runs from the telling of an early warning that still stands; that serves one intent, for of any
+    later one the owner is told anew.
+    """
+    terms = case.standing.terms
+    told = None if watch.key in known.triggered else told_s(watch, terms)
+    noticed_s = stamp.now_s if told is None else min(told, stamp.now_s)
     return Intent(
         key=watch.key,
         life=watch.life,
-        rung=case.standing.terms.rung,
+        rung=terms.rung,
         evidence=evidence,
         created_s=stamp.now_s,
-        not_before_s=stamp.now_s + case.standing.terms.notice_s,
+        not_before_s=max(stamp.now_s, noticed_s + terms.notice_s),
         changed_s=stamp.now_s,
         signal=case.wishes.signal,
         user=case.sighting.job.user,
         nodes=case.sighting.job.nodes,
         gpus=case.sighting.job.gpus,
+        told_s=told,
     )

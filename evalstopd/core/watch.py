@@ -37,13 +37,38 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyWarning:
+    """What an owner is told while a rule is one step from a stop; recorded before it is told, once a life.
+
+    `count` of `of` is the verdict at `step`. `told_s` is when the message was known to be sent: None while that is
+    open, and for good after a crash. `failed` says why it could not be sent. `best_step`, rung, rule, metric,
+    mode and notice are what it was said under.
+    """
+
+    restarts: int
+    submitted_s: int
+    at_s: float
+    step: int
+    count: int
+    of: int
+    best_step: int | None
+    rung: int
+    rule: str
+    metric: str
+    mode: str
+    notice_s: float = 0.0
+    told_s: float | None = None
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
     `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
     read well. `rung_now` and the like are in effect after the owner's
-    wishes and the ceiling; empty before the first judgement.
+    wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
     """
 
     key: JobKey
@@ -76,6 +101,7 @@ class Watch:
     reads: Reads = Reads()
     vanished_s: float | None = None
     ending: Ending | None = None
+    early: EarlyWarning | None = None
 
 
 def in_effect(watch: Watch) -> Terms:
@@ -129,7 +155,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One line about something that was not done, said once for a subject."""
+    """One line about something that was not done, said once for a subject; or about an early warning, once a life."""
 
     subject: str
     code: str

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Rung
+from evalstopd.core.watch import EarlyWarning, Watch
 
 TAG_PREFIX = "evalstop."
 
@@ -46,6 +47,47 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
     return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
 
 
-def veto_line(intent: Intent) -> str:
+def veto_line(of: Intent | Watch) -> str:
     """Return how the owner says no."""
-    return f"to keep it running: evalstopd keep {intent.key.job_id}, or put evalstop=keep into the job's comment"
+    return f"to keep it running: evalstopd keep {of.key.job_id}, or put evalstop=keep into the job's comment"
+
+
+def nearing(watch: Watch) -> str:
+    """Return what an owner reads in an early warning; empty for a watch without one."""
+    early = watch.early
+    if early is None:
+        return ""
+    return (
+        f"job {watch.key.job_id} is one step from a stop at step {early.step}: declining {early.count} of {early.of} "
+        f"by {early.rule}, from the best {watch.best_score or 0.0:.6g} at step {early.best_step} "
+        f"to {watch.last_score or 0.0:.6g}; if its evals go on like this, {_then(early)}; {veto_line(watch)}"
+    )
+
+
+def early_state(early: EarlyWarning) -> str:
+    """Return whether the owner has got an early warning."""
+    at = f"at step {early.step}, declining {early.count} of {early.of}"
+    if early.told_s is not None:
+        return f"the owner was told {at}"
+    if early.failed:
+        return f"the owner could not be told {at}: {early.failed}"
+    return f"whether the owner was told {at} is not known"
+
+
+def unsure(intent: Intent) -> str:
+    """Return that it is not known whether a message was sent: it is under way, or the daemon ended meanwhile."""
+    return f"whether the owner has got the message ({intent.telling}) is not known"
+
+
+def told_before(intent: Intent) -> str:
+    """Return that an early warning was the owner's notice, and when the stop is done."""
+    ago_s = max(0.0, intent.created_s - (intent.told_s or intent.created_s))
+    return f"the owner was told {ago_s:.0f} s before the decision, by the early warning; {when(intent)}"
+
+
+def _then(early: EarlyWarning) -> str:
+    if early.rung < Rung.ENFORCE:
+        return "it would be stopped on the enforce rung; nothing will be done"
+    return "it is to be stopped, " + (
+        f"not before {early.notice_s:.0f} seconds from now" if early.notice_s else "at once"
+    )

@@ -24,13 +24,14 @@ from evalstopd.core.model import Ending, Job, JobKey, Rung
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
-from evalstopd.core.words import kept, run_tags, sentence, veto_line, when
+from evalstopd.core.words import kept, run_tags, sentence, told_before, veto_line, when
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
-from evalstopd.ports import Changes, EndingQuery, Message, Ports
+from evalstopd.loop.telling import STOPPED, UNDER_WAY, WARNING
+from evalstopd.ports import Changes, EndingQuery, Message, Ports, Receipt
 
 _HANDOVER_S = 600.0
 _WRITE_PATIENCE_S = 900.0
@@ -136,14 +137,17 @@ class Acts:
 
     def _warn(self, intent: Intent) -> Intent:
         """Tell the owner once: the message is recorded as being sent first, and never sent again."""
-        text = f"{sentence(intent)}; {when(intent)}; {veto_line(intent)}"
-        if intent.telling != "warning":
-            intent = self.ledger.note(intent, "warning", text, telling="warning")
-            self._tell(intent, "your job is past its best", text)
-            told = "the owner was told"
-        else:
+        if intent.told_s is not None:
+            intent = self._moved(intent, State.WARNED, told_before(intent))
+        elif intent.telling == WARNING:
             told = "whether the owner was told is unknown: the message is not sent again"
-        intent = self._moved(intent, State.WARNED, told, telling="")
+            intent = self._moved(intent, State.WARNED, told, telling="")
+        else:
+            text = f"{sentence(intent)}; {when(intent)}; {veto_line(intent)}"
+            intent = self.ledger.note(intent, "warning", text, telling=WARNING)
+            receipt = self._tell(intent, WARNING, "your job is past its best", text)
+            told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
+            intent = self._moved(intent, State.WARNED, told, telling=telling)
         self._tag(intent)
         return intent
 
@@ -254,9 +258,9 @@ class Acts:
         text = f"{sentence(intent, done=True)}; the job ended as {ending.state}; {kept(intent)}"
         intent = self._moved(intent, State.CONFIRMED, text, ending=ending, note=written)
         intent = self.ledger.note(intent, "run", written)
-        intent = self.ledger.note(intent, "telling", text)
-        self._tell(intent, "your job was stopped, its best checkpoint is kept", text)
-        return intent
+        intent = self.ledger.note(intent, "telling", text, telling=STOPPED)
+        receipt = self._tell(intent, STOPPED, "your job was stopped, its best checkpoint is kept", text)
+        return intent if receipt is None else self.ledger.note(intent, receipt.event, receipt.text, telling="")
 
     def _write_run(self, intent: Intent, ending: Ending) -> str | None:
         """Write the outcome into the run if it is proven both ways; None asks for another try."""
@@ -285,8 +289,8 @@ class Acts:
 
     # --- telling
 
-    def _tell(self, intent: Intent, subject: str, text: str) -> None:
-        self.ports.notifier.tell(Message(intent.key, intent.user, subject, text))
+    def _tell(self, intent: Intent, kind: str, subject: str, text: str) -> Receipt | None:
+        return self.ports.notifier.tell(Message(intent.key, intent.user, subject, text, kind, intent.id))
 
     def _may_write(self, intent: Intent) -> bool:
         """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""

@@ -16,6 +16,7 @@ from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import Rejected
 from evalstopd.loop.observe import Observation, Seen
 from evalstopd.loop.report import Tally
+from evalstopd.loop.telling import early_remark
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
@@ -76,7 +77,7 @@ def judge(
         events=tuple(IntentEvent(i.id, 0, stamp.now_s, "planned", i.evidence.reason) for i in merged.intents),
         would_be=merged.would_be,
         bindings=tuple(bindings),
-        remarks=(*fresh, *noted),
+        remarks=(*fresh, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
     return Judgement(changes, merged)
 
@@ -230,6 +231,7 @@ def _merge(plans: Iterable[Plan]) -> Plan:
         pins=tuple(pin for each in all_plans for pin in each.pins),
         intents=tuple(intent for each in all_plans for intent in each.intents),
         would_be=tuple(stop for each in all_plans for stop in each.would_be),
+        warned=tuple(watch for each in all_plans for watch in each.warned),
     )
 
 

@@ -1,6 +1,7 @@
 """One pass of the loop: observe, decide, record, act, confirm; with the sentence that says what was done."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from evalstopd.core.caps import WINDOW_S, Decision, trips
@@ -8,13 +9,14 @@ from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally, TickReport
+from evalstopd.loop.telling import book_receipts, tell_early
 from evalstopd.ports import Book, Ports
 
 _PIN_TIME_S = 20.0
@@ -53,6 +55,14 @@ class Loop:
         judgement = self._judge(seen, book, now_s, tally)
         return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles)), judgement
 
+    def close(self) -> None:
+        """Send the messages that still wait, for a short while, and record what became of them if the store can."""
+        self.ports.notifier.close()
+        receipts = self.ports.notifier.receipts()
+        with suppress(EvalstopError):
+            for cluster in {each.message.key.cluster for each in receipts}:
+                book_receipts(self.ports, self.ports.store.book(cluster), receipts, self.ports.clock.now_s())
+
     def _pass(self, tally: Tally) -> None:
         now_s, book, seen = self._observe(tally)
         judgement = self._judge(seen, book, now_s, tally)
@@ -75,7 +85,7 @@ class Loop:
     def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
         now_s = self.ports.clock.now_s()
         queue = self.ports.cluster.queue()
-        book = self.ports.store.book(queue.cluster)
+        book = book_receipts(self.ports, self.ports.store.book(queue.cluster), self.ports.notifier.receipts(), now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
 
@@ -94,6 +104,7 @@ class Loop:
         now_s: float,
         tally: Tally,
     ) -> None:
+        tell_early(self.ports, judgement.plan.warned, now_s, tally)
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)

@@ -14,6 +14,7 @@ from rich.text import Text
 from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
+from evalstopd.core.words import early_state, unsure
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
@@ -128,6 +129,8 @@ def _decisions(found: Explanation) -> list[str]:
     for intent in found.intents:
         lines.append(f"stop decided at step {intent.evidence.trigger_step}, now {intent.state.value}:")
         lines += [f"  {when(e.at_s)}  {e.kind}: {plain(e.text, 500)}" for e in found.events if e.intent_id == intent.id]
+        lines += [f"  {plain(unsure(intent))}"] if intent.telling else []
+    lines += [f"early warning: {plain(early_state(found.watch.early))}"] if found.watch.early is not None else []
     lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
     lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]

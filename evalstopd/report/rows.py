@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Declining, Stop, Verdict
+from evalstopd.core.early import of_this_life
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
 from evalstopd.core.noise import evals_to_see, of_evals
 from evalstopd.core.plan import verdicts
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
+from evalstopd.core.words import early_state
 from evalstopd.ports import Archive, Store
 from evalstopd.report.replay.judge import spread
 
@@ -179,6 +181,8 @@ def _state(
         return "would be stopped", would_be.evidence.reason
     if watch.ending is not None:
         return "ended", watch.ending.state
-    if remarks and remarks[0].at_s >= (watch.reads.good_s or 0.0):
-        return "refused", remarks[0].text
-    return "watched", ""
+    refused = next((each for each in remarks if not each.code.startswith("early-warning")), None)
+    if refused is not None and refused.at_s >= (watch.reads.good_s or 0.0):
+        return "refused", refused.text
+    early = of_this_life(watch)
+    return ("watched", "") if early is None else ("warned early", early_state(early))

@@ -8,7 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Mode, Rung
-from evalstopd.core.watch import PinState, Reads
+from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
 from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
 
@@ -39,6 +39,7 @@ class Base(DeclarativeBase):
         Ending: Record(Ending),
         Signal: Record(Signal),
         Reads: Record(Reads),
+        EarlyWarning: Record(EarlyWarning),
         Mode: words(Mode),
         Rung: words(Rung),
         State: words(State),
@@ -120,6 +121,7 @@ class WatchRow(Base):
     mode_now: Mapped[Mode]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
+    early: Mapped[EarlyWarning | None]
 
 
 class PointRow(Base):
@@ -209,6 +211,7 @@ class IntentRow(Base):
     gpus: Mapped[int]
     ending: Mapped[Ending | None]
     handed_to: Mapped[tuple[str, ...]]
+    told_s: Mapped[float | None]
     acted_s: Mapped[float | None]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf
+from typing import Protocol
 
 from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.curve import curve
@@ -14,7 +15,7 @@ from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import PinState, Terms
 from evalstopd.errors import Fatal, Misconfigured
 from evalstopd.loop import Loop, Stance
-from evalstopd.ports import Ports
+from evalstopd.ports import Archive, Ports, Store
 from evalstopd.store.memory import MemoryStore
 from evalstopd_sim.drive import Scheduler
 from evalstopd_sim.emulated.cluster import EmulatedCluster
@@ -31,6 +32,10 @@ from evalstopd_sim.truth import TrueJob
 _NOT_FROM_POINTS = ("elapsed-fraction", "loss-plateau")
 # A due time that is a whole number of polls must not become one more by rounding.
 _ROUNDING = 1e-9
+
+
+class AnyStore(Store, Archive, Protocol):
+    """What the daemon keeps, and what is asked of it afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Daemon:
 
     world: Simulation
     loop: Loop
-    store: MemoryStore
+    store: AnyStore
     poll_s: float
     cluster: str
     every_pass: bool = False
@@ -111,16 +116,23 @@ def through_daemon(
 
     Returns world and store as they are then. Raises Misconfigured for a rule that the daemon cannot run.
     """
-    spec = daemon_rule(rule)
+    store = MemoryStore()
     world = Simulation(jobs, Scheduler(policy), options)
-    store, runs = MemoryStore(), Runs(world)
-    cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
-    tracker = EmulatedTracker(runs.find)
-    ports = Ports(_Clock(world), cluster, tracker, tracker, EmulatedKeeper(), store, EmulatedPeople(), NoSwitch())
-    daemon = Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name, every_pass)
+    daemon = watching(world, Runs(world), rule, poll_s, store, every_pass=every_pass)
     while world.now_s() <= options.until_s and daemon.poll():
         pass
     return world, store
+
+
+def watching(
+    world: Simulation, runs: Runs, rule: Rule, poll_s: float, store: AnyStore, *, every_pass: bool = False
+) -> Daemon:
+    """Return a daemon over a simulation and any store. Raises Misconfigured for a rule that it cannot run."""
+    spec = daemon_rule(rule)
+    cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
+    tracker = EmulatedTracker(runs.find)
+    ports = Ports(_Clock(world), cluster, tracker, tracker, EmulatedKeeper(), store, EmulatedPeople(), NoSwitch())
+    return Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name, every_pass)
 
 
 def daemon_rule(rule: Rule) -> str:
@@ -171,7 +183,7 @@ def _seen(record: Record, store: MemoryStore, rule: Rule) -> tuple[int, int | No
     return max(in_time, default=0), first
 
 
-def _reason(store: MemoryStore, record: Record, now_s: float) -> Trigger | None:
+def _reason(store: Archive, record: Record, now_s: float) -> Trigger | None:
     """Return the eval that the daemon stops a job for, from its own evidence."""
     intents = store.intents_of([watch.key for watch in store.find(record.job_id)])
     if not intents:

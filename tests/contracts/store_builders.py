@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung
-from evalstopd.core.watch import Pin, PinState, Reads, Remark, Terms, Watch
+from evalstopd.core.watch import EarlyWarning, Pin, PinState, Reads, Remark, Terms, Watch
 from evalstopd.core.wishes import Signal
 from evalstopd.ports import Binding
 
@@ -106,6 +106,10 @@ evidences = st.builds(
     chosen_step=st.none() | whole,
     stderrs=st.lists(st.none() | scores, max_size=4).map(tuple),
 )
+earlies = st.builds(
+    EarlyWarning, whole, whole, times, whole, whole, whole, st.none() | whole, whole, texts, texts, texts, times,
+    st.none() | times, texts,
+)  # fmt: skip
 watches = st.builds(
     Watch,
     key=keys,
@@ -132,6 +136,7 @@ watches = st.builds(
     reads=st.builds(Reads, st.lists(times, max_size=3).map(tuple), whole, times, st.none() | times),
     vanished_s=st.none() | times,
     ending=endings,
+    early=st.none() | earlies,
 )
 intents = st.builds(
     Intent,
@@ -151,6 +156,7 @@ intents = st.builds(
     gpus=whole,
     ending=endings,
     handed_to=nodes,
+    told_s=st.none() | times,
 )
 pins = st.builds(
     Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, times, whole, texts, whole, whole, texts, texts

@@ -37,8 +37,10 @@ def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_go_on(make
     check_pin(site, falling, Path(intent.kept_path))
     check_words(site, falling)
     kinds = [kind for kind, _ in site.events(falling)]
-    assert kinds == ["planned", "warning", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run",
-                     "telling", "handed"]  # fmt: skip
+    # Warned at the decision where one reading brought both low evals, else before it.
+    assert [kind for kind in kinds if kind != "warning"] == [
+        "planned", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run", "telling", "told", "handed",
+    ]  # fmt: skip
     assert site.intents(rising) == ()
 
 
@@ -208,10 +210,10 @@ def test_mlflow_answering_500_and_well_again(make_site: MakeSite, broken_mlflow:
     assert "no safe checkpoint" in dict(site.events(job))["abandoned"]
 
 
-@pytest.mark.parametrize("effect", ["publish", "cancel", "mark_killed"])
+@pytest.mark.parametrize("effect", ["pin", "publish", "cancel", "mark_killed", "tell"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite, effect: str, moment: str) -> None:
-    """Issue, case 4: SIGKILL round three effects of an intent, each before and after: one cancel, nothing forgotten."""
+    """Issue, case 4: SIGKILL round five effects of an intent, before and after each: one cancel, nothing forgotten."""
     site = make_site(start=False)
     wrapper = site.service.directory / "fused_daemon.py"
     shutil.copy(Path(__file__).with_name("fused_daemon.py"), wrapper)

@@ -1,4 +1,4 @@
-"""A small Slurm: slots of GPUs, first come first served, lives, accounting, outages."""
+"""A small Slurm: slots of GPUs, first come first served, lives, accounting, outages; times in whole seconds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ class FakeCluster:
     def finish(self, job_id: str, state: str = "COMPLETED") -> None:
         """End a job's life and let the next one start."""
         job = self.jobs[job_id]
-        self.ended[EndingQuery(job_id, job.life)] = Ending(state, self.now_s())
+        self.ended[EndingQuery(job_id, job.life)] = Ending(state, float(int(self.now_s())))
         self.jobs[job_id] = replace(job, phase=Phase.ENDED, state=state)
         for other_id, other in self.jobs.items():
             if other.phase is Phase.PENDING:
@@ -54,7 +54,7 @@ class FakeCluster:
     def requeue(self, job_id: str) -> None:
         """Put a running job back: a new life with a new submit time."""
         job = self.jobs[job_id]
-        self.ended[EndingQuery(job_id, job.life)] = Ending("REQUEUED", self.now_s())
+        self.ended[EndingQuery(job_id, job.life)] = Ending("REQUEUED", float(int(self.now_s())))
         self.jobs[job_id] = replace(
             job, phase=Phase.PENDING, state="PENDING", restarts=job.restarts + 1, submitted_s=int(self.now_s()),
             started_s=None,

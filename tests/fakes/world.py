@@ -1,11 +1,12 @@
 """A whole small world for the loop: every port a stateful stand-in, one virtual clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.loop import Loop, Stance, TickReport
-from evalstopd.ports import Message, Ports, Store
+from evalstopd.ports import Message, Ports, Receipt, Store
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.keeper import FakeKeeper
@@ -31,13 +32,34 @@ class FakeClock:
 
 @dataclass(slots=True)
 class FakeNotifier:
-    """Keeps what was told."""
+    """Keeps what was told. With `later`, what became of it is known in the next pass; with `broken`, it never left."""
 
     told: list[Message] = field(default_factory=list)
+    later: bool = False
+    broken: str = ""
+    waiting: list[Receipt] = field(default_factory=list)
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message) -> Receipt | None:
         """Keep one message."""
-        self.told.append(message)
+        receipt = Receipt(message, sent=not self.broken, how=self.broken)
+        if receipt.sent:
+            self.told.append(message)
+        if not self.later:
+            return receipt
+        self.waiting.append(receipt)
+        return None
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Hand over what became of messages."""
+        found, self.waiting = self.waiting, []
+        return found
+
+    def close(self) -> None:
+        """Do nothing: all has been sent."""
+
+    def die(self) -> None:
+        """Forget what became of messages, as a process does that ends."""
+        self.waiting.clear()
 
 
 @dataclass(slots=True)

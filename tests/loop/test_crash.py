@@ -85,9 +85,10 @@ def end_state(world: World) -> tuple[object, ...]:
     )
 
 
-def live(fuse: Fuse, signal: str, rule: str, scores: tuple[float, ...]) -> World:
+def live(fuse: Fuse, signal: str, rule: str, scores: tuple[float, ...], *, later: bool = False) -> World:
     """Run the whole story; whenever the daemon is killed, the next tick is a new daemon's."""
     world = World(replace(RULES, notice_s=0.5, rule=rule), gpus=8)
+    world.notifier.later = later
     job = world.train("r1", comment=signal)
     world.cluster.submit(1002, 8)
     ports = fused(world, fuse)
@@ -97,10 +98,12 @@ def live(fuse: Fuse, signal: str, rule: str, scores: tuple[float, ...]) -> World
             try:
                 world.tick(0.5, ports)
             except Killed:
+                world.notifier.die()
                 world.tick(0.0, ports)
     return world
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["told at once", "told later"])
 @pytest.mark.parametrize(
     ("signal", "rule", "scores", "trigger", "kept"),
     [
@@ -110,18 +113,21 @@ def live(fuse: Fuse, signal: str, rule: str, scores: tuple[float, ...]) -> World
     ],
 )
 def test_killed_at_any_effect_the_end_is_the_same_and_nothing_happens_twice(
-    signal: str, rule: str, scores: tuple[float, ...], trigger: int, kept: int
+    signal: str, rule: str, scores: tuple[float, ...], trigger: int, kept: int, later: bool
 ) -> None:
-    """The last case keeps another checkpoint than the maximum's, which lies at step 40."""
+    """The last case keeps another checkpoint than the maximum's, which lies at step 40.
+
+    A message of which it is only known later whether it was sent is lost sight of when the daemon dies.
+    """
     undisturbed = Fuse(0, after=False)
-    wanted = end_state(live(undisturbed, signal, rule, scores))
+    wanted = end_state(live(undisturbed, signal, rule, scores, later=later))
     assert wanted[0] == [(State.CONFIRMED, trigger, "/pins/c-1-1000/best", ("2",))]
     assert wanted[1] == {"c-1-1000": kept}
     assert {"pin", "publish", "tag", "tell", "cancel", "mark_killed", "record"} <= set(undisturbed.names)
     for at in range(1, undisturbed.count + 1):
         for after in (False, True):
             fuse = Fuse(at, after=after)
-            world = live(fuse, signal, rule, scores)
+            world = live(fuse, signal, rule, scores, later=later)
             where = f"killed {'after' if after else 'before'} effect {at}"
 
             assert fuse.blown, where

@@ -26,7 +26,7 @@ def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_freed() ->
     assert ("/home/alice/out-r1", "checkpoint-30") not in world.keeper.checkpoints
     assert intents(world) == [(job, State.CONFIRMED)]
     assert [kind for kind, _ in events(world)] == [
-        "planned", "warning", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run", "telling", "handed",
+        "planned", "warned", "promoted", "cancelling", "cancelled", "confirmed", "run", "telling", "told", "handed",
     ]  # fmt: skip
     assert events(world)[-1] == ("handed", f"its 8 GPUs went to {waiting}")
 
@@ -45,7 +45,8 @@ def test_tags_status_events_and_messages_say_the_same_words() -> None:
     assert world.tracker.runs["r1"].status == "KILLED"
     assert dict(events(world))["planned"] == reason
     assert reason in dict(events(world))["confirmed"]
-    assert [reason in message.text for message in world.notifier.told] == [True, True]
+    assert [message.kind for message in world.notifier.told] == ["early-warning", "stopped"]
+    assert reason in world.notifier.told[-1].text
 
 
 def test_a_healthy_job_is_left_alone() -> None:

@@ -27,7 +27,7 @@ def remarks(world: World) -> list[Remark]:
 
 
 def codes(world: World) -> list[str]:
-    return [each.code for each in remarks(world)]
+    return [each.code for each in remarks(world) if not each.code.startswith("early-warning")]
 
 
 def intents(world: World) -> tuple[Intent, ...]:

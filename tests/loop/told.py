@@ -20,9 +20,11 @@ def events(world: World) -> list[tuple[str, str]]:
 
 
 def remarks(world: World) -> list[tuple[str, str]]:
+    """Return what was refused or noted; what was said in early warnings is left out."""
     store = world.store
     assert isinstance(store, MemoryStore)
-    return [(r.subject.split(":")[1], r.code) for r in store.remarks_of([w.key.text for w in store.recent(100)])]
+    found = store.remarks_of([w.key.text for w in store.recent(100)])
+    return [(r.subject.split(":")[1], r.code) for r in found if not r.code.startswith("early-warning")]
 
 
 def remarks_on(world: World, subject: str) -> list[tuple[str, str]]:

@@ -1,9 +1,10 @@
 """The notifier that every site has: the daemon's own log."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalstopd.ports import Message
+from evalstopd.ports import Message, Receipt
 
 _log = logging.getLogger("evalstopd.notice")
 
@@ -12,9 +13,17 @@ _log = logging.getLogger("evalstopd.notice")
 class LogNotifier:
     """Writes each message as one line; users' text is escaped, so that it cannot forge a line."""
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message) -> Receipt:
         """Log one message."""
         _log.warning("to %s about job %s: %s: %s", *map(_line, _parts(message)))
+        return Receipt(message, sent=True)
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Return nothing: what was told was told at once."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing waits."""
 
 
 def _parts(message: Message) -> tuple[str, str, str, str]:

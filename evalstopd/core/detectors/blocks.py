@@ -86,7 +86,7 @@ class Blocks:
             low = _low_blocks(blocks, best, factor * noise)
         if low >= _LOW_BLOCKS:
             return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
-        return Declining(low * size, _LOW_BLOCKS * size) if low else KEEP_GOING
+        return Declining(low * size, _LOW_BLOCKS * size, size) if low else KEEP_GOING
 
     def _factor(self, count: int) -> float:
         if count <= _GROWS_AFTER:

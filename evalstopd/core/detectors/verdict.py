@@ -15,10 +15,16 @@ class KeepGoing:
 
 @dataclass(frozen=True, slots=True)
 class Declining:
-    """The run is on its way to a stop: `count` steps of `of`."""
+    """The run is on its way to a stop: `count` steps of `of`; `stride` is how many of them are taken at once."""
 
     count: int
     of: int
+    stride: int = 1
+
+    @property
+    def last(self) -> bool:
+        """Tell whether the next step would be the stop: declining (k - 1 of k), or all blocks but one."""
+        return self.count + self.stride >= self.of
 
 
 @dataclass(frozen=True, slots=True)

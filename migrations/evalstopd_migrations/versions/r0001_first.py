@@ -114,6 +114,7 @@ def _watches() -> None:
         _word("mode_now"),
         _text("reads"),
         _time("vanished_s", null=True),
+        _text("early", null=True),
         sa.PrimaryKeyConstraint("job"),
         sa.ForeignKeyConstraint(
             ["job", "restarts", "submitted_s"], ["lives.job", "lives.restarts", "lives.submitted_s"]
@@ -181,6 +182,7 @@ def _intents() -> None:
         _whole("gpus"),
         _text("ending", null=True),
         _text("handed_to"),
+        _time("told_s", null=True),
         _time("acted_s", null=True),
         sa.PrimaryKeyConstraint("id"),
     )

@@ -1,9 +1,10 @@
 """The ports whose emulation is no more than a good answer: a keeper, people, a switch nobody sets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.errors import CheckpointMissing
-from evalstopd.ports import Message, PinPlace, PinReport
+from evalstopd.ports import Message, PinPlace, PinReport, Receipt
 
 
 @dataclass(slots=True)
@@ -45,9 +46,17 @@ class EmulatedPeople:
 
     told: list[Message] = field(default_factory=list)
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message) -> Receipt:
         """Keep a message."""
         self.told.append(message)
+        return Receipt(message, sent=True)
+
+    def receipts(self) -> Sequence[Receipt]:
+        """Return nothing: people hear at once."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing waits."""
 
 
 class NoSwitch:

@@ -1,0 +1,129 @@
+"""The outbox: nothing waits for a channel, nothing is lost in silence, nothing is sent twice."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from evalstopd.adapters.notify.log import LogNotifier
+from evalstopd.adapters.notify.outbox import Outbox
+from evalstopd.adapters.notify.several import AlsoLogged, Several
+from evalstopd.core.model import JobKey
+from evalstopd.errors import Unavailable
+from evalstopd.ports import Message, Receipt
+
+PATIENCE_S = 30
+
+
+@dataclass
+class Gate:
+    """A channel that sends nothing until it is opened; it breaks on the subjects that it is told to."""
+
+    open: threading.Event = field(default_factory=threading.Event)
+    busy: threading.Event = field(default_factory=threading.Event)
+    sent: list[str] = field(default_factory=list)
+    breaks: dict[str, Exception] = field(default_factory=dict)
+
+    def send(self, message: Message) -> str:
+        self.busy.set()
+        assert self.open.wait(PATIENCE_S)
+        if message.subject in self.breaks:
+            raise self.breaks[message.subject]
+        self.sent.append(message.subject)
+        return "gate"
+
+    def check(self) -> str:
+        if not self.open.is_set():
+            raise Unavailable("the gate is shut")
+        return "the gate is open"
+
+
+def message(subject: str) -> Message:
+    return Message(JobKey("c", "7", 1001, 100), "alice", subject, "text", "warning", subject)
+
+
+def fates(receipts: Sequence[Receipt]) -> list[tuple[str, bool, str]]:
+    return [(each.message.subject, each.sent, each.how) for each in receipts]
+
+
+def test_telling_never_waits_and_what_became_of_it_is_known_later_in_order() -> None:
+    gate = Gate(breaks={"2": Unavailable("no route\n"), "3": RuntimeError("broken")})
+    outbox = Outbox(gate, drain_s=PATIENCE_S)
+    assert [outbox.tell(message(str(number))) for number in range(1, 5)] == [None] * 4
+    assert outbox.receipts() == []
+    gate.open.set()
+    outbox.close()
+
+    assert gate.sent == ["1", "4"]
+    assert fates(outbox.receipts()) == [
+        ("1", True, "gate"), ("2", False, r"no route\n"), ("3", False, "RuntimeError: broken"), ("4", True, "gate"),
+    ]  # fmt: skip
+    assert outbox.receipts() == []
+
+
+def test_a_full_outbox_drops_says_so_once_and_counts(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    outbox = Outbox(gate, most=2, drain_s=PATIENCE_S)
+    outbox.tell(message("first"))
+    assert gate.busy.wait(PATIENCE_S)
+    with caplog.at_level(logging.WARNING):
+        told = [outbox.tell(message(str(number))) for number in range(5)]
+        gate.open.set()
+        outbox.close()
+
+    assert [each is None for each in told] == [True, True, False, False, False]
+    assert {each.how for each in told if each is not None} == {"too many messages waited to be sent"}
+    assert gate.sent == ["first", "0", "1"]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["2 messages wait to be sent: further ones are dropped", "3 messages were dropped"]
+
+
+def test_at_the_end_what_still_waits_is_given_up_and_of_what_is_under_way_nothing_is_known() -> None:
+    gate = Gate()
+    outbox = Outbox(gate, drain_s=0.2)
+    outbox.tell(message("under way"))
+    assert gate.busy.wait(PATIENCE_S)
+    outbox.tell(message("waiting"))
+    outbox.close()
+
+    assert fates(outbox.receipts()) == [("waiting", False, "the daemon ended before it was sent")]
+    gate.open.set()
+
+
+def test_an_outbox_that_was_never_used_starts_no_thread() -> None:
+    before = threading.active_count()
+    Outbox(Gate()).close()
+
+    assert threading.active_count() == before
+
+
+def test_of_several_channels_one_is_enough_and_the_others_trouble_is_said() -> None:
+    shut, opened = Gate(breaks={"a": Unavailable("mail is down")}), Gate()
+    shut.open.set()
+    opened.open.set()
+
+    assert Several((shut, opened)).send(message("a")) == "gate; but mail is down"
+    with pytest.raises(Unavailable, match="mail is down; mail is down"):
+        Several((shut, shut)).send(message("a"))
+
+
+def test_the_check_of_several_finds_the_one_that_is_broken() -> None:
+    opened = Gate()
+    opened.open.set()
+    with pytest.raises(Unavailable, match="the gate is shut"):
+        Several((opened, Gate())).check()
+
+
+def test_what_is_also_logged_is_only_told_when_the_outbox_has_sent_it(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    both = AlsoLogged(LogNotifier(), Outbox(gate, drain_s=PATIENCE_S))
+    with caplog.at_level(logging.WARNING):
+        assert both.tell(message("x\x1b[31m")) is None
+    assert both.receipts() == []
+    gate.open.set()
+    both.close()
+
+    assert r"x\x1b[31m" in caplog.text
+    assert [each.sent for each in both.receipts()] == [True]
