@@ -283,6 +283,8 @@ def main() -> None:
     parser.add_argument("--max-files", type=int, default=MAX_FILES, help="of one checkpoint")
     parser.add_argument("--max-bytes", type=int, default=MAX_BYTES, help="of one checkpoint")
     args = parser.parse_args(namespace=argparse.Namespace(keeper=os.getpid()))
+    if not os.access(PROGRAM, os.R_OK):
+        parser.error(f"no {PROGRAM}: it belongs beside this program")
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         return Keeper(socket.socket(fileno=3), args).run()
     listener = listen(args.socket or parser.error("no --socket, and none from systemd"), args.allow_gid)

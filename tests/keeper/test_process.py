@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shutil
 import signal
 import socket
 import stat
@@ -226,6 +227,14 @@ def test_a_listening_socket_of_systemd_is_taken_and_left_in_place(place: World) 
         process.terminate()
         assert process.wait(5) == 0
     assert path.exists()
+
+
+def test_it_does_not_start_without_the_owners_program_beside_it(place: World) -> None:
+    shutil.copy(KEEPER, place.root)
+    command = [PYTHON, "-I", "-S", str(place.root / "keeper.py"), "--socket", str(place.root / "x"), "--allow-uid", "0"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, "as_owner.py: it belongs beside" in ended.stderr) == (2, True)
 
 
 def test_an_unprivileged_user_cannot_run_it_for_himself(place: World) -> None:
