@@ -88,7 +88,8 @@ def test_a_checkpoint_of_this_life_whose_trainer_logged_another_score_is_not_tak
     world.tracker.log("r1", 20, 0.6, timestamp_ms=int(world.clock.time_s * 1000))
     world.tick()
     assert world.keeper.pins == set()
-    assert [pin.why for pin in world.store.pins_of([job])] == ["another checkpoint"]
+    key = world.store.find(job)[0].key
+    assert [pin.why for pin in world.store.pins_of([key])] == ["another checkpoint"]
     world.keeper.logged[(folder, "checkpoint-20")] = 0.6
     world.tick()
 
