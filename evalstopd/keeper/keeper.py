@@ -127,6 +127,8 @@ def turn_into_owner(asked: argparse.Namespace, args: argparse.Namespace, request
         for ours, standard in ((program, 0), (answer, 1), (answer, 2)):
             os.dup2(ours, standard)
         os.set_inheritable(request, True)
+        os.closerange(3, request)  # whatever else root was started with
+        os.closerange(request + 1, 2**16)
         os.execve(sys.executable, [sys.executable, "-I", "-S", "-", str(request)], {})  # noqa: S606 - no shell
     except Refusal as no:
         os.write(answer, refusal(*no.args))
@@ -185,7 +187,6 @@ class Keeper:
         self.listener, self.args = listener, args
         self.peers: dict[socket.socket, float] = {}  # connected, until when (monotonic) their request may come
         self.tasks: dict[int, Task] = {}  # by the child's pid
-        listener.set_inheritable(False)  # systemd's is, and no child may have it
         self.signals, signalled = os.pipe()
         for end in (self.signals, signalled):
             os.set_blocking(end, False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import KEEPER, World, as_owner, give, keeper, small_checkpoint
+from tests.keeper.world import KEEPER, World, activated, as_owner, give, keeper, small_checkpoint
 
 pytestmark = pytest.mark.root
 
@@ -109,7 +109,7 @@ deaf = signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 path = json.dumps([fds, dict(os.environ), len(sys.argv), may(os.fork), may(lambda: os.setuid(0)), os.getcwd(), deaf])
 os.write(1, json.dumps({"ok": True, "path": path, "files": 0, "bytes": 0, "manifest": ""}).encode())
 """
-    with keeper(place.root, program=keeper_with(place, program)) as ask:
+    with activated(place.root, keeper_with(place, program)) as ask:
         said = ask(place.ask("pin"))["path"]
 
     assert said == '[["as_owner.py", "pipe", "pipe", "pipe"], {}, 2, false, false, "/", true]'

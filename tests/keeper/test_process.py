@@ -5,7 +5,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import KEEPER, PYTHON, Keeper, World, give, keeper, slow_checkpoint, wait_for
+from tests.keeper.world import KEEPER, PYTHON, Keeper, World, activated, give, keeper, slow_checkpoint, wait_for
 
 pytestmark = pytest.mark.root
 
@@ -23,13 +22,6 @@ peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 peer.connect(sys.argv[1])
 peer.send(sys.argv[2].encode())
 print(peer.recv(70000).decode())
-"""
-
-ACTIVATE = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
-os.execv(sys.executable, [sys.executable, "-I", "-S", sys.argv[2], "--allow-uid", "0"])
 """
 
 
@@ -215,18 +207,9 @@ def test_users_that_do_not_exist_are_refused(place: World, ask: Keeper) -> None:
 
 
 def test_a_listening_socket_of_systemd_is_taken_and_left_in_place(place: World) -> None:
-    path = place.root / "activated.sock"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        command = [PYTHON, "-c", ACTIVATE, str(listener.fileno()), str(KEEPER)]
-        process = subprocess.Popen(command, pass_fds=[listener.fileno()])
-    try:
-        assert Keeper(process, path)(place.ask("drop"))["ok"]
-    finally:
-        process.terminate()
-        assert process.wait(5) == 0
-    assert path.exists()
+    with activated(place.root) as ask:
+        assert ask(place.ask("drop"))["ok"]
+    assert ask.path.exists()
 
 
 def test_it_does_not_start_without_the_owners_program_beside_it(place: World) -> None:

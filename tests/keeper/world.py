@@ -255,6 +255,30 @@ def start_keeper(root: Path, *flags: str, program: Path = KEEPER) -> Keeper:
     return Keeper(process, path)
 
 
+ACTIVATE = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execv(sys.executable, [sys.executable, "-I", "-S", sys.argv[2], "--allow-uid", "0"])
+"""
+
+
+@contextlib.contextmanager
+def activated(root: Path, program: Path = KEEPER) -> Iterator[Keeper]:
+    """Run a keeper as systemd does, which makes the socket and passes it."""
+    path = root / "activated.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        command = [PYTHON, "-c", ACTIVATE, str(listener.fileno()), str(program)]
+        process = subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+    try:
+        yield Keeper(process, path)
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+
+
 def as_owner(place: World, request: dict[str, Any], before: str, *arguments: str) -> tuple[int, str]:
     """Run the owner's program as the keeper does, alone, after a prologue has run in its process.
 
