@@ -140,6 +140,7 @@ def start(asked: argparse.Namespace, args: argparse.Namespace) -> tuple[int, int
     """Fork; return the child's pid and the pipe that its answer comes through."""
     (request, request_in), (answer, answer_in) = os.pipe(), os.pipe()
     limits = {"max_files": args.max_files, "max_bytes": args.max_bytes}
+    os.set_blocking(request_in, False)  # a kernel short of pipes may make it hold less
     try:
         os.write(request_in, json.dumps(vars(asked) | limits).encode())
         if not (child := os.fork()):
