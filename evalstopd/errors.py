@@ -13,6 +13,10 @@ class Rejected(EvalstopError):
     """The world said no to one thing (no right, unknown id, not the owner's); only that thing is affected."""
 
 
+class NotRequeueable(Rejected):
+    """Slurm may not requeue this job: it was submitted so, or has no batch script that could start anew."""
+
+
 class Misconfigured(EvalstopError):
     """A setting is wrong; the message names it. Ends the start, never a running daemon. Exit code 78."""
 

@@ -6,9 +6,11 @@ from typing import Protocol
 
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.chain import Head, Held
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
-from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
 
 
@@ -53,6 +55,19 @@ class Cluster(Protocol):
         Raises Rejected where there is no right to; Unavailable where the outcome is unknown.
         """
 
+    def requeue_hold(self, job_id: str) -> None:
+        """Ask to end this running job's life and to hold it in the queue for a next one; success proves nothing.
+
+        What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
+        Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on; one that is not held stays as it is.
+
+        Raises Rejected without the right to (an admin's hold is not the owner's to lift), or for an ended job.
+        """
+
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected without the right to."""
 
@@ -65,18 +80,22 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
+
+    `items` is the number of items behind each of its evals, where the site knows it and the run may not say (0: no).
+    """
 
     run_id: str
     metric: str
     proxy: str = ""
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
-    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
     has the points of the query's proxy; none where they could not be read.
     """
 
@@ -241,7 +260,7 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended.
+    turns are appended. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -253,6 +272,7 @@ class Changes:
     bindings: tuple[Binding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -266,6 +286,7 @@ class Changes:
                 self.bindings,
                 self.remarks,
                 self.breakers,
+                self.credits,
             )
         )
 
@@ -284,6 +305,9 @@ class Store(Protocol):
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
+        """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
 
     def record(self, changes: Changes) -> None:
         """Write all changes in one transaction, or none."""
@@ -313,11 +337,57 @@ class Archive(Protocol):
     def would_be_of(self, keys: Sequence[JobKey]) -> tuple[WouldBeStop, ...]:
         """Return the would-be stops of these jobs."""
 
+    def credits_of(self, keys: Sequence[JobKey]) -> tuple[Credit, ...]:
+        """Return what was credited for undone stops of these jobs."""
+
     def remarks_of(self, subjects: Sequence[str]) -> tuple[Remark, ...]:
         """Return what was remarked on these subjects (a job key's text, or `site`)."""
 
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From a moment (seconds since the epoch) on, up to but without another."""
+
+    since_s: float
+    until_s: float
+
+    def __contains__(self, moment_s: float) -> bool:
+        return self.since_s <= moment_s < self.until_s
+
+
+class Accounts(Protocol):
+    """What was decided within a span of time, for the audit; oldest first."""
+
+    def intents_within(self, span: Span) -> tuple[Intent, ...]:
+        """Return the intents decided within a span."""
+
+    def would_be_within(self, span: Span) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops booked within a span."""
+
+    def remarks_within(self, span: Span) -> tuple[Remark, ...]:
+        """Return the remarks made within a span."""
+
+    def watches_of(self, keys: Sequence[JobKey]) -> Mapping[JobKey, Watch]:
+        """Return the watches of these jobs; jobs never watched are left out."""
+
+    def lives_of(self, keys: Sequence[JobKey]) -> tuple[Lived, ...]:
+        """Return all lives of these jobs, each as it was seen last."""
+
+
+class Chain(Protocol):
+    """The chain over the book, for those who verify it: see core/chain.py."""
+
+    def head(self) -> Head | None:
+        """Return where the chain ends by the store's own note; None where that is gone."""
+
+    def held(self, after: int, most: int) -> tuple[Held, ...]:
+        """Return the links after a number, in order, `most` at most, each with what its row is now."""
+
+    def unsealed(self, most: int) -> tuple[tuple[str, str], ...]:
+        """Return kind and name of rows that no link seals, `most` at most of each kind."""
 
 
 @dataclass(frozen=True, slots=True)

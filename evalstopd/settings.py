@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
-from evalstopd.core.model import Mode, Rung
+from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.errors import Misconfigured
 
@@ -86,12 +86,16 @@ class StoreSettings(_Part):
 
 
 class RuleSettings(_Part):
-    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
+    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
+
+    `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
+    """
 
     rung: _RungWord = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = Field(default=0, ge=0, le=10**12)
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -123,9 +127,10 @@ class ScorecardSettings(_Part):
 
 
 class EnforceSettings(_Part):
-    """A written reason to enforce without a passed scorecard, and the notice that an owner gets, in seconds."""
+    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped."""
 
     override: str = ""
+    stop_action: StopAction = StopAction.CANCEL
     notice_s: float = Field(default=1800.0, ge=0)
 
 
@@ -249,6 +254,7 @@ def make_rules(settings: Settings) -> Rules:
         rule=detector(settings.rules.rule, settings.rules.mode).spec,
         metric=settings.rules.metric,
         proxy=settings.rules.proxy,
+        items=settings.rules.items,
         mode=settings.rules.mode,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
@@ -259,6 +265,7 @@ def make_rules(settings: Settings) -> Rules:
         stale_s=settings.rules.stale_s,
         candidates=settings.rules.candidates,
         caps=Caps(**settings.caps.model_dump()),
+        action=settings.enforce.stop_action,
     )
 
 

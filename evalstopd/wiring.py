@@ -1,7 +1,10 @@
 """Settings become adapters, adapters become a loop: the one module that imports concrete adapters."""
 
 import os
+import pwd
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
@@ -15,12 +18,14 @@ from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
 from evalstopd.checks import Probe, probe
 from evalstopd.core.model import Rung
-from evalstopd.errors import Misconfigured, Unavailable
+from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.loop import Loop, Stance
+from evalstopd.loop.ledger import Ledger
 from evalstopd.ports import Changes, Notifier, Ports
 from evalstopd.report.scorecard import (
     Limit,
@@ -31,9 +36,10 @@ from evalstopd.report.scorecard import (
     override_remark,
     read_scorecard,
 )
-from evalstopd.settings import Settings, make_rules
+from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
+from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 
 
 def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
@@ -94,6 +100,40 @@ def make_cluster(settings: Settings) -> SlurmCluster:
 def make_plain_cluster() -> SlurmCluster:
     """Return the scheduler's adapter without any settings, for an owner's own shell."""
     return SlurmCluster(run=ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath)))
+
+
+def undo_stop(name: str, config: Path | None) -> Undone:
+    """Undo a stop with the caller's own rights; who can read neither settings nor store does it by Slurm alone.
+
+    Raises as `undo` does, and what is wrong with settings or store where a settings file was named.
+    """
+    target, uid, ledger = parse_target(name), os.getuid(), None
+    run = ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath))
+    try:
+        store = make_checked_store(load_settings(config))
+        target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+    except (Misconfigured, Unavailable, Fatal):
+        if config is not None:
+            raise
+    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger)
+
+
+def _found(target: Target, store: SqlStore) -> Target:
+    """Return the target with what the store has of its newest stop."""
+    keys = [watch.key for watch in store.find(target.job_id)]
+    if target.named is not None:
+        keys = [key for key in keys if (key.cluster, key.uid, key.submitted_s) == target.named]
+    intents = store.intents_of(keys[:1])
+    if not intents:
+        raise Rejected(f"evalstopd has decided no stop of job {target.job_id}")
+    return replace(target, intent=intents[0])
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
 
 
 def make_metrics(settings: Settings) -> MlflowSource:

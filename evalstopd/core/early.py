@@ -59,4 +59,5 @@ def _warning(watch: Watch, terms: Terms, answer: Declining, now_s: float) -> Ear
         metric=terms.metric,
         mode=terms.mode.value,
         notice_s=terms.notice_s,
+        action=terms.action.value,
     )

@@ -1,6 +1,6 @@
 """The life of an intent: a stop that was decided, as a transition table, and the one next step to take.
 
-Invariant: an intent is only closed by an observed end of its job, a veto, or a reason it was given up for.
+Invariant: an intent is only closed by an observed end of its job, a veto, an undo, or a reason it was given up for.
 Whatever step the process dies in, `next_step` on what is then observed leads to the same end.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung, StopAction
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.core.wishes import Signal
 
@@ -22,7 +22,9 @@ class State(StrEnum):
     PROMOTED = "promoted"
     SIGNALLED = "signalled"
     CANCELLED = "cancelled"
+    HELD = "held"
     CONFIRMED = "confirmed"
+    UNDONE = "undone"
     VETOED = "vetoed"
     ABANDONED = "abandoned"
 
@@ -34,13 +36,18 @@ TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType(
         State.WARNED: frozenset({State.PROMOTED}) | _GIVEN_UP,
         State.PROMOTED: frozenset({State.SIGNALLED, State.CANCELLED}) | _GIVEN_UP,
         State.SIGNALLED: frozenset({State.CANCELLED}) | _GIVEN_UP,
-        State.CANCELLED: frozenset({State.CONFIRMED, State.ABANDONED}),
-        State.CONFIRMED: frozenset(),
+        State.CANCELLED: frozenset({State.HELD, State.CONFIRMED, State.UNDONE, State.ABANDONED}),
+        State.HELD: frozenset({State.UNDONE, State.CONFIRMED}),
+        State.CONFIRMED: frozenset({State.UNDONE}),
+        State.UNDONE: frozenset(),
         State.VETOED: frozenset(),
         State.ABANDONED: frozenset(),
     }
 )
-CLOSED = frozenset(state for state, following in TRANSITIONS.items() if not following)
+# An undo may still come after a confirmed stop, but nothing waits for it.
+CLOSED = frozenset({State.CONFIRMED, State.UNDONE, State.VETOED, State.ABANDONED})
+REQUEUED_ENDS = frozenset({"REQUEUED", "PREEMPTED"})
+"""How a life ends whose job goes on in a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +89,11 @@ class Evidence:
 class Intent:
     """A decided stop.
 
-    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to cancel that were sent or about
+    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to end the job that were sent or about
     to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
     it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
-    is when the running job was first acted on.
+    is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
+    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held.
     """
 
     key: JobKey
@@ -109,6 +117,10 @@ class Intent:
     handed_to: tuple[str, ...] = ()
     told_s: float | None = None
     acted_s: float | None = None
+    account: str = ""
+    action: StopAction = StopAction.CANCEL
+    kept_s: float | None = None
+    held_life: Life | None = None
 
     @property
     def id(self) -> str:
@@ -148,7 +160,8 @@ class Situation:
 
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
     restarts together, `same_terms` rule, metric and direction. `fresh` tells whether this pass read the run's
-    points well.
+    points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
+    it waits there until it is released, `later` how the life in which it was held ended.
     """
 
     phase: Phase | None
@@ -162,6 +175,9 @@ class Situation:
     killed: bool
     same_terms: bool = True
     ending: Ending | None = None
+    next_life: Life | None = None
+    held: bool = False
+    later: Ending | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +201,7 @@ class SendSignal:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Ask Slurm to end the job, after a last look."""
+    """Ask Slurm to end the job, or to requeue and hold it, after a last look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +214,21 @@ class Confirm:
     """Close the intent on the observed end."""
 
     ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Record that the job's life ended and that it waits, held, in its next one."""
+
+    ending: Ending
+    life: Life
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Close the intent: its job was let go on."""
+
+    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +246,7 @@ class Wait:
     why: str
 
 
-Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | GiveUp | Wait
+Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | Hold | Undo | GiveUp | Wait
 UNKNOWN_END = "UNKNOWN"
 _MOST_CANCELS = 5
 _CANCELLING = (State.PROMOTED, State.SIGNALLED)
@@ -234,18 +265,47 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     if intent.closed:
         return Wait("closed")
     if intent.state is State.CANCELLED:
-        return _after_cancel(see.ending)
+        return _after_cancel(intent, see)
+    if intent.state is State.HELD:
+        return _while_held(intent, see)
     if intent.cancel_tries and intent.state in _CANCELLING and not _may_be_running(see):
         return NoteCancelled()
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
 
 
-def _after_cancel(ending: Ending | None) -> Step:
+def _after_cancel(intent: Intent, see: Situation) -> Step:
+    ending = see.ending
     if ending is None:
         return Wait("the end is not seen yet")
     if ending.state == UNKNOWN_END:
         return GiveUp(State.ABANDONED, "how the job ended could not be learned")
-    return Confirm(ending)
+    if intent.action is StopAction.CANCEL or ending.state not in REQUEUED_ENDS or _is_gone(see):
+        return Confirm(ending)
+    if see.phase is Phase.PENDING and see.next_life is not None and see.held:
+        return Hold(ending, see.next_life)
+    return Undo("it was not held when it was seen again") if _goes_on(see) else Wait("its life is still ending")
+
+
+def _while_held(intent: Intent, see: Situation) -> Step:
+    """Return what became of a held job. Whether one that ended as cancelled ever ran again is not known."""
+    if _is_gone(see):
+        ran = see.later is not None and see.later.state not in ("CANCELLED", UNKNOWN_END)
+        return (
+            Undo("it was released and has ended since") if ran else Confirm(intent.ending or Ending(UNKNOWN_END, None))
+        )
+    if see.next_life == intent.held_life and (see.held or see.phase is Phase.UNKNOWN):
+        return Wait("it is held until somebody releases it")
+    return Undo("it was released")
+
+
+def _is_gone(see: Situation) -> bool:
+    """Tell whether the queue has this job no more, or another one under its id."""
+    return see.phase in (None, Phase.ENDED) or (see.next_life is None and not see.same_life)
+
+
+def _goes_on(see: Situation) -> bool:
+    """Tell whether a later life is seen; while a life ends, Slurm already counts the restart."""
+    return see.next_life is not None and see.phase in (Phase.PENDING, Phase.RUNNING, Phase.SUSPENDED)
 
 
 def _may_be_running(see: Situation) -> bool:

@@ -40,6 +40,22 @@ class Mode(StrEnum):
         return a > b if self is Mode.MAX else a < b
 
 
+class StopAction(StrEnum):
+    """How a job is stopped, from the gentlest to the harshest.
+
+    REQUEUE_HOLD: requeued and held, so that the stop can be undone; a job that Slurm may not requeue goes on.
+    HOLD_OR_CANCEL: the same, but such a job is cancelled. CANCEL: cancelled.
+    """
+
+    REQUEUE_HOLD = "requeue-hold"
+    HOLD_OR_CANCEL = "requeue-hold-or-cancel"
+    CANCEL = "cancel"
+
+    def at_most(self, other: "StopAction") -> "StopAction":
+        """Return the gentler one of two."""
+        return min(self, other, key=list(StopAction).index)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class JobKey:
     """A job for good: Slurm reuses ids, so the submit time first seen and the owner belong to it.
@@ -71,6 +87,8 @@ class Job:
     """A job or array task as one observation of Slurm shows it. Names, comment and paths are the user's text.
 
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
+    `limit_end_s` is when its time limit would end a running job, None where it has none.
+    `held` jobs wait until somebody releases them.
     """
 
     cluster: str
@@ -94,6 +112,8 @@ class Job:
     work_dir: str = ""
     nodes: tuple[str, ...] = ()
     het_id: int | None = None
+    limit_end_s: int | None = None
+    held: bool = False
 
     @property
     def life(self) -> Life:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
-from evalstopd.core.model import Job, Mode, Rung
+from evalstopd.core.model import Job, Mode, Rung, StopAction
 from evalstopd.core.spec import Spec, parse_spec
 from evalstopd.core.watch import Terms
 from evalstopd.core.wishes import Wishes
@@ -28,13 +28,14 @@ class Rules:
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
-    the training reward, read for an alarm alone.
+    the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
     """
 
     rung: Rung = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = 0
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class Rules:
     stale_s: float = 900.0
     candidates: int = 3
     caps: Caps = USUAL
+    action: StopAction = StopAction.CANCEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,16 @@ def is_governed(job: Job, rules: Rules) -> bool:
 
 def site_terms(rules: Rules) -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
-    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s)
+    return Terms(
+        rules.rung,
+        rules.rule,
+        rules.metric,
+        rules.mode,
+        trusted=_trusted(rules),
+        notice_s=rules.notice_s,
+        action=rules.action,
+        items=rules.items,
+    )
 
 
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
@@ -98,6 +109,8 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         metric=wishes.metric or first.metric,
         mode=wishes.mode or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
+        action=first.action.at_most(rules.action),
+        items=_fewest(first, wishes, rules),
     )
     return Standing(terms, why)
 
@@ -120,6 +133,17 @@ def _ceiling(first: Terms, wishes: Wishes, rules: Rules) -> Rung:
     """Return how far the points are trusted: by the settings, now and when the job was first seen, or by its owner."""
     trusted = first.trusted and _trusted(rules)
     return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
+
+
+def _fewest(first: Terms, wishes: Wishes, rules: Rules) -> int:
+    """Return the number of items behind an eval of the site's own metric: fewer make a rule more careful; 0: unknown.
+
+    The owner's choice of another metric leaves it unknown.
+    """
+    if wishes.metric not in (None, "", first.metric):
+        return 0
+    now = rules.items if rules.metric == first.metric else 0
+    return min(first.items or now, now or first.items)
 
 
 def _with_k(rule: str, k: int | None) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Mode, Rung, StopAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,8 @@ class Terms:
     """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
-    notice in seconds.
+    notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
+    eval, where the site says it (0: unknown).
     """
 
     rung: Rung
@@ -20,6 +21,8 @@ class Terms:
     mode: Mode
     trusted: bool = False
     notice_s: float = 0.0
+    action: StopAction = StopAction.CANCEL
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class EarlyWarning:
 
     `count` of `of` is the verdict at `step`. `told_s` is when the message was known to be sent: None while that is
     open, and for good after a crash. `failed` says why it could not be sent. `best_step`, rung, rule, metric,
-    mode and notice are what it was said under.
+    mode, notice and the way jobs are stopped are what it was said under.
     """
 
     restarts: int
@@ -59,6 +62,7 @@ class EarlyWarning:
     notice_s: float = 0.0
     told_s: float | None = None
     failed: str = ""
+    action: str = StopAction.CANCEL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
-    `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
+    `started_s` when Slurm says that the present life started, `limit_end_s` when its time limit would end it (None
+    where that is not known). `read_life` is the life in which `run_id` was last
     read well. `rung_now` and the like are in effect after the owner's
     wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
     """
@@ -82,6 +87,7 @@ class Watch:
     gpus: int = 0
     nodes: tuple[str, ...] = ()
     started_s: float | None = None
+    limit_end_s: float | None = None
     run_id: str | None = None
     two_way: bool = False
     output_dir: str | None = None
@@ -108,7 +114,9 @@ def in_effect(watch: Watch) -> Terms:
     """Return the terms a job was last judged by; those it was first seen with before that."""
     if not watch.rule_now:
         return watch.terms
-    return replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    items = watch.terms.items if watch.metric_now == watch.terms.metric else 0
+    now = replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    return replace(now, items=items)
 
 
 class PinState(StrEnum):
@@ -161,3 +169,20 @@ class Remark:
     code: str
     text: str
     at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """One life of a watched job: what it held, from when on, until when at most, and how it ended. Times in seconds."""
+
+    key: JobKey
+    life: Life
+    started_s: float | None
+    limit_end_s: float | None
+    gpus: int
+    ending: Ending | None
+
+
+def lived(watch: Watch) -> Lived:
+    """Return the present life of a watched job."""
+    return Lived(watch.key, watch.life, watch.started_s, watch.limit_end_s, watch.gpus, watch.ending)

@@ -11,6 +11,7 @@ from evalstopd.core.model import Mode, Rung
 _SEPARATORS = re.compile(r"[\s,;]+")
 _VETO = re.compile(r"\bevalstop\s*[:=]\s*keep\b", re.IGNORECASE)
 KEEP = "keep"
+UNDO = "evalstop_undo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,10 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The tokens of one comment. `faults` is not empty where they contradict: then nothing may be done."""
+    """The tokens of one comment. `faults` is not empty where they contradict: then nothing may be done.
+
+    `undo` is the id of a stopped job whose work this one takes up again.
+    """
 
     run_id: str | None = None
     rung: Rung | None = None
@@ -33,6 +37,7 @@ class Wishes:
     k: int | None = None
     signal: Signal | None = None
     faults: tuple[str, ...] = ()
+    undo: str | None = None
 
 
 def parse_comment(comment: str) -> Wishes:
@@ -98,5 +103,6 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
         "evalstop_mode": ("mode", Mode),
         "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
         "evalstop_signal": ("signal", _signal),
+        UNDO: ("undo", _matching(r"\d{1,12}(_\d{1,9})?")),
     }
 )

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from evalstopd.core.intent import Intent
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, Watch
+from evalstopd.core.wishes import KEEP, UNDO
 
 TAG_PREFIX = "evalstop."
 
@@ -21,6 +22,17 @@ def when(intent: Intent) -> str:
         return "nothing will be done"
     notice_s = max(0.0, intent.not_before_s - intent.created_s)
     return f"not before {notice_s:.0f} seconds from the decision" if notice_s else "at once"
+
+
+def how(action: StopAction) -> str:
+    """Return how a job is stopped."""
+    match action:
+        case StopAction.CANCEL:
+            return "the job will be cancelled"
+        case StopAction.REQUEUE_HOLD:
+            return "the job will be requeued and held, which can be undone"
+        case StopAction.HOLD_OR_CANCEL:
+            return "the job will be requeued and held, or cancelled where Slurm may not requeue it"
 
 
 def kept(intent: Intent) -> str:
@@ -45,6 +57,16 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "intent": intent.id,
     }
     return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
+
+
+def undo_line(intent: Intent) -> str:
+    """Return how the owner takes a stop back."""
+    return f"to go on: evalstopd undo {intent.key.job_id}"
+
+
+def resume_comment(job_id: str) -> str:
+    """Return the comment of a job that takes up the work of a stopped one."""
+    return f"evalstop={KEEP} {UNDO}={job_id}"
 
 
 def veto_line(of: Intent | Watch) -> str:
@@ -88,6 +110,5 @@ def told_before(intent: Intent) -> str:
 def _then(early: EarlyWarning) -> str:
     if early.rung < Rung.ENFORCE:
         return "it would be stopped on the enforce rung; nothing will be done"
-    return "it is to be stopped, " + (
-        f"not before {early.notice_s:.0f} seconds from now" if early.notice_s else "at once"
-    )
+    soon = f"not before {early.notice_s:.0f} seconds from now" if early.notice_s else "at once"
+    return f"it is to be stopped, {soon}; {how(StopAction(early.action))}"

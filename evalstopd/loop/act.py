@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from evalstopd.core.caps import Decision, held_back
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import (
+    REQUEUED_ENDS,
     Cancel,
     Confirm,
     GiveUp,
+    Hold,
     Intent,
     NoteCancelled,
     Promote,
@@ -16,27 +18,35 @@ from evalstopd.core.intent import (
     Situation,
     State,
     Step,
+    Undo,
     Wait,
     Warn,
     next_step,
 )
-from evalstopd.core.model import Ending, Job, JobKey, Rung
+from evalstopd.core.model import Ending, Job, JobKey, Life, Rung, StopAction
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
-from evalstopd.core.words import kept, run_tags, sentence, told_before, veto_line, when
-from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.core.words import how, kept, run_tags, sentence, told_before, undo_line, veto_line, when
+from evalstopd.errors import (
+    CheckpointFailed,
+    CheckpointIncomplete,
+    CheckpointMissing,
+    NotRequeueable,
+    Rejected,
+    Unavailable,
+)
 from evalstopd.loop.ledger import Ledger
-from evalstopd.loop.observe import Observation
+from evalstopd.loop.observe import Observation, ending_query
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
-from evalstopd.loop.telling import STOPPED, UNDER_WAY, WARNING
+from evalstopd.loop.telling import STOPPED, UNDER_WAY, UNDONE, WARNING
+from evalstopd.loop.undo import UndoDesk, at_most
 from evalstopd.ports import Changes, EndingQuery, Message, Ports, Receipt
 
 _HANDOVER_S = 600.0
 _WRITE_PATIENCE_S = 900.0
 _CAP = "cap"
-_NEVER_KILLED = ("REQUEUED", "PREEMPTED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +70,16 @@ class Acts:
         ready = [intent for intent in waiting if isinstance(self._step(intent, self._job(intent)), Cancel | SendSignal)]
         if ready and not self.ports.should_stop():
             self._end_jobs(self._within_caps(ready))
-        for intent in intents:
-            if intent.state is State.CONFIRMED and not intent.handed_to:
+        closed = [intent for intent in intents if intent.closed]
+        for intent in (*closed, *waiting):
+            if intent.state in (State.CONFIRMED, State.HELD) and not intent.handed_to:
                 self._hand_over(intent)
+        for intent, why in self._undo_desk.resumed():
+            self._undo(intent, why)
+
+    @property
+    def _undo_desk(self) -> UndoDesk:
+        return UndoDesk(self.ports.store, self.seen, self.watches, self.ledger)
 
     def _advance(self, intent: Intent) -> Intent:
         """Take the steps that touch no running job, until the intent must wait."""
@@ -79,14 +96,24 @@ class Acts:
                 return self._warn(intent)
             case Promote(pin=pin):
                 return self._promote(intent, pin)
+            case GiveUp(state=state, why=why):
+                return self._give_up(intent, state, why)
+            case NoteCancelled() | Confirm() | Hold() | Undo():
+                return self._take_after(intent, step)
+            case Cancel() | SendSignal() | Wait():
+                return intent
+
+    def _take_after(self, intent: Intent, step: NoteCancelled | Confirm | Hold | Undo) -> Intent:
+        """Take a step that follows a request to end the job."""
+        match step:
             case NoteCancelled():
                 return self._moved(intent, State.CANCELLED, "the job was seen to be ending")
             case Confirm(ending=ending):
-                return self._confirm(intent, ending)
-            case GiveUp(state=state, why=why):
-                return self._give_up(intent, state, why)
-            case Cancel() | SendSignal() | Wait():
-                return intent
+                return self._held_gone(intent) if intent.state is State.HELD else self._confirm(intent, ending)
+            case Hold(ending=ending, life=life):
+                return self._hold(intent, ending, life)
+            case Undo(how=why):
+                return self._undo(intent, why)
 
     def _step(self, intent: Intent, job: Job | None) -> Step:
         return next_step(intent, self._situation(intent, job), self.ledger.now_s)
@@ -114,6 +141,9 @@ class Acts:
             killed=self.ports.kill_switch.engaged(),
             same_terms=self._same_terms(intent, watch, wishes),
             ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
+            next_life=_next_life(intent, job),
+            held=job is not None and job.held,
+            later=self.seen.endings.get(ending_query(intent)),
         )
 
     def _rung(self, watch: Watch | None, wishes: Wishes) -> Rung:
@@ -129,9 +159,9 @@ class Acts:
         now, then = standing(watch.terms, wishes, self.rules).terms, intent.evidence
         return wishes.faults != () or (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
 
-    def _moved(self, intent: Intent, to: State, text: str, **fields: object) -> Intent:
+    def _moved(self, intent: Intent, to: State, text: str, *, watch: Watch | None = None, **fields: object) -> Intent:
         self.tally.add(to.value)
-        return self.ledger.move(intent, to, text, **fields)
+        return self.ledger.move(intent, to, text, watch=watch, **fields)
 
     # --- steps that touch no running job
 
@@ -143,7 +173,7 @@ class Acts:
             told = "whether the owner was told is unknown: the message is not sent again"
             intent = self._moved(intent, State.WARNED, told, telling="")
         else:
-            text = f"{sentence(intent)}; {when(intent)}; {veto_line(intent)}"
+            text = f"{sentence(intent)}; {_notice(intent)}; {veto_line(intent)}"
             intent = self.ledger.note(intent, "warning", text, telling=WARNING)
             receipt = self._tell(intent, WARNING, "your job is past its best", text)
             told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
@@ -166,7 +196,9 @@ class Acts:
             return intent
         self.ports.store.record(Changes(pins=(replace(pin, state=PinState.PUBLISHED),)))
         text = f"step {pin.step} published as {report.path}, {report.files} files, manifest {report.manifest}"
-        intent = self._moved(intent, State.PROMOTED, text, kept_path=report.path)
+        watch = self.watches.get(intent.key)
+        kept_s = max(pin.wanted_s, (watch.started_s if watch is not None else None) or 0.0)
+        intent = self._moved(intent, State.PROMOTED, text, kept_path=report.path, kept_s=kept_s)
         self._tag(intent)
         return intent
 
@@ -189,7 +221,7 @@ class Acts:
                 self._signal(intent, step)
         going = [self._announce(intent) for intent, step in steps if isinstance(step, Cancel)]
         if going:
-            self._cancel(going)
+            self._stop(going)
 
     def _within_caps(self, intents: Sequence[Intent]) -> list[Intent]:
         """Return the intents that the site's caps let act in this pass; one that has begun is never held."""
@@ -221,7 +253,8 @@ class Acts:
     def _announce(self, intent: Intent) -> Intent:
         tries = intent.cancel_tries + 1
         began_s = self.ledger.now_s if intent.acted_s is None else intent.acted_s
-        text = f"request {tries} to end the job"
+        what = "end the job" if intent.action is StopAction.CANCEL else "requeue the job and hold it"
+        text = f"request {tries} to {what}"
         return self.ledger.note(intent, "cancelling", text, cancel_tries=tries, acted_s=began_s)
 
     def _signal(self, intent: Intent, step: SendSignal) -> None:
@@ -234,42 +267,101 @@ class Acts:
             self.ledger.note(intent, "signal-failed", str(error))
             self.tally.trouble(f"signal: {error}")
 
-    def _cancel(self, intents: Sequence[Intent]) -> None:
-        try:
-            self.ports.cluster.cancel([intent.key.job_id for intent in intents])
-        except (Unavailable, Rejected) as error:
-            self.tally.trouble(f"cancel: {error}")
-            intents = [self.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
-        looked = self._look(intents) or {}
+    def _stop(self, intents: Sequence[Intent]) -> None:
+        """Ask for the end of each job in its own way, all cancels together, then look at what came of it."""
+        cancels = [each for each in intents if each.action is StopAction.CANCEL]
+        holds = [each for each in intents if each.action is not StopAction.CANCEL]
+        intents = [*(self._cancel(cancels) if cancels else ()), *(self._requeue_hold(each) for each in holds)]
+        intents = [each for each in intents if not each.closed]
+        looked = (self._look(intents) if intents else None) or {}
         for intent in intents:
             job = looked.get(intent.key.job_id)
             step = self._step(intent, job) if job is not None else Wait("not seen after the cancel")
             if isinstance(step, NoteCancelled):
                 self._take(intent, step)
 
+    def _cancel(self, intents: Sequence[Intent]) -> Sequence[Intent]:
+        try:
+            self.ports.cluster.cancel([intent.key.job_id for intent in intents])
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"cancel: {error}")
+            return [self.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
+        return intents
+
+    def _requeue_hold(self, intent: Intent) -> Intent:
+        try:
+            self.ports.cluster.requeue_hold(intent.key.job_id)
+        except NotRequeueable as error:
+            return self._not_requeued(intent, str(error))
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"requeuehold: {error}")
+            return self.ledger.note(intent, "cancel-unsure", str(error))
+        return intent
+
+    def _not_requeued(self, intent: Intent, why: str) -> Intent:
+        """Slurm refused, so nothing was done: a cancel follows if the site says so, else the job is only warned of."""
+        acted_s = intent.acted_s if intent.signal is not None else None
+        before = {"cancel_tries": intent.cancel_tries - 1, "acted_s": acted_s}
+        if intent.action is StopAction.HOLD_OR_CANCEL:
+            return self.ledger.note(intent, "to-cancel", why, action=StopAction.CANCEL, **before)
+        watch = self.watches.get(intent.key)
+        warned = at_most(watch, Rung.WARN) if watch is not None else None
+        intent = self._moved(intent, State.ABANDONED, why, watch=warned, note=why, **before)
+        self._tag(intent)
+        return intent
+
     # --- after the end
 
     def _confirm(self, intent: Intent, ending: Ending) -> Intent:
         if self.ports.kill_switch.engaged():
             return intent
-        written = self._write_run(intent, ending)
+        written = self._write_run(intent, State.CONFIRMED, ending)
         if written is None:
             return intent
-        text = f"{sentence(intent, done=True)}; the job ended as {ending.state}; {kept(intent)}"
+        text = f"{sentence(intent, done=True)}; the job ended as {ending.state}; {kept(intent)}; {undo_line(intent)}"
         intent = self._moved(intent, State.CONFIRMED, text, ending=ending, note=written)
+        return self._stopped(intent, text, written)
+
+    def _hold(self, intent: Intent, ending: Ending, life: Life) -> Intent:
+        """Note that the job's life ended and that it waits, held; its GPUs are free."""
+        if self.ports.kill_switch.engaged():
+            return intent
+        written = self._write_run(intent, State.HELD, ending)
+        if written is None:
+            return intent
+        text = f"{sentence(intent, done=True)}; it waits in the queue, held; {kept(intent)}; {undo_line(intent)}"
+        intent = self._moved(intent, State.HELD, text, ending=ending, held_life=life, note=written)
+        return self._stopped(intent, text, written)
+
+    def _stopped(self, intent: Intent, text: str, written: str) -> Intent:
         intent = self.ledger.note(intent, "run", written)
         intent = self.ledger.note(intent, "telling", text, telling=STOPPED)
         receipt = self._tell(intent, STOPPED, "your job was stopped, its best checkpoint is kept", text)
         return intent if receipt is None else self.ledger.note(intent, receipt.event, receipt.text, telling="")
 
-    def _write_run(self, intent: Intent, ending: Ending) -> str | None:
+    def _held_gone(self, intent: Intent) -> Intent:
+        """Close a stop whose job left the queue without having been seen to run again."""
+        self._tag(replace(intent, state=State.CONFIRMED))
+        return self._moved(intent, State.CONFIRMED, "the held job is not in the queue any more")
+
+    def _undo(self, intent: Intent, how: str) -> Intent:
+        """Close a stop that was taken back, and tell the owner, who need not be the one who did it."""
+        self._tag(replace(intent, state=State.UNDONE))  # first: nobody comes back to a closed intent
+        self.tally.add(State.UNDONE.value)
+        intent = self._undo_desk.undo(intent, how)
+        text = f"the stop of job {intent.key.job_id} was undone: {how}; the job is not stopped again"
+        intent = self.ledger.note(intent, "telling", text, telling=UNDONE)
+        receipt = self._tell(intent, UNDONE, "the stop of your job was undone", text)
+        return intent if receipt is None else self.ledger.note(intent, receipt.event, receipt.text, telling="")
+
+    def _write_run(self, intent: Intent, to: State, ending: Ending) -> str | None:
         """Write the outcome into the run if it is proven both ways; None asks for another try."""
         if not self._may_write(intent):
             return "nothing was written to the run: its tags do not name the job"
-        final = replace(intent, state=State.CONFIRMED)
+        final = replace(intent, state=to)
         try:
             self.ports.runs.tag(intent.evidence.run_id, run_tags(final))
-            if ending.state in _NEVER_KILLED:
+            if ending.state in REQUEUED_ENDS:
                 return f"run tagged; its status was left alone, the job was {ending.state}"
             return f"run tagged, status {self.ports.runs.mark_killed(intent.evidence.run_id)}"
         except Rejected as error:
@@ -305,3 +397,15 @@ class Acts:
             self.ports.runs.tag(intent.evidence.run_id, run_tags(intent))
         except (Unavailable, Rejected) as error:
             self.tally.trouble(f"MLflow: {error}")
+
+
+def _notice(intent: Intent) -> str:
+    """Return when and how the job will be stopped, if it will be."""
+    return when(intent) if intent.rung < Rung.ENFORCE else f"{when(intent)}; {how(intent.action)}"
+
+
+def _next_life(intent: Intent, job: Job | None) -> Life | None:
+    """Return the life that a job is in after the one that the stop was decided on; None if it is another job."""
+    if job is None or job.uid != intent.key.uid or job.restarts <= intent.life.restarts:
+        return None
+    return job.life

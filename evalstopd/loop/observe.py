@@ -10,10 +10,10 @@ from evalstopd.core.curve import curve
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
-from evalstopd.core.intent import UNKNOWN_END
+from evalstopd.core.intent import UNKNOWN_END, Intent
 from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch, in_effect
+from evalstopd.core.watch import PinState, Terms, Watch, in_effect
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.report import Tally
@@ -130,6 +130,7 @@ def _present(watch: Watch, job: Job) -> Watch:
         gpus=job.gpus,
         nodes=job.nodes,
         started_s=job.started_s,
+        limit_end_s=job.limit_end_s,
         vanished_s=None,
     )
 
@@ -153,7 +154,8 @@ def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s
 
 def _query(one: Seen, rules: Rules) -> RunQuery:
     """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
-    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric, rules.proxy)
+    terms = one.standing.terms
+    return RunQuery(one.wishes.run_id or "", terms.metric, rules.proxy, terms.items)
 
 
 def _sort_answers(
@@ -180,7 +182,7 @@ def _last_readings(
 ) -> dict[JobKey, RunReading]:
     """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
     over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
-    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    queries = {watch.key: _last_query(watch.run_id, in_effect(watch)) for watch in over if watch.run_id}
     if not queries:
         return {}
     answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
@@ -188,6 +190,15 @@ def _last_readings(
         tally.trouble(f"MLflow, last reading: {error}")
     found = {key: answers.get(query) for key, query in queries.items()}
     return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
+
+
+def ending_query(intent: Intent) -> EndingQuery:
+    """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
+    return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+
+
+def _last_query(run_id: str, terms: Terms) -> RunQuery:
+    return RunQuery(run_id, terms.metric, items=terms.items)
 
 
 def _endings(
@@ -198,7 +209,7 @@ def _endings(
     keys = {each.key for each in here}
     lives = {EndingQuery(each.key.job_id, each.job.life) for each in here}
     gone = [EndingQuery(watch.key.job_id, watch.life) for watch in book.watches if watch.key not in keys]
-    stopped = [EndingQuery(each.key.job_id, each.life) for each in book.intents if not each.closed]
+    stopped = [ending_query(each) for each in book.intents if not each.closed]
     asked = list(dict.fromkeys([*gone, *(query for query in stopped if query not in lives)]))
     if not asked:
         return {}

@@ -3,7 +3,19 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-_ACTS = ("planned", "warned", "pinned", "promoted", "signalled", "cancelled", "confirmed", "vetoed", "abandoned")
+_ACTS = (
+    "planned",
+    "warned",
+    "pinned",
+    "promoted",
+    "signalled",
+    "cancelled",
+    "held",
+    "confirmed",
+    "undone",
+    "vetoed",
+    "abandoned",
+)
 
 
 @dataclass(slots=True)

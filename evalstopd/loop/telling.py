@@ -12,6 +12,7 @@ from evalstopd.ports import Book, Changes, Message, Ports, Receipt
 EARLY = "early-warning"
 WARNING = "warning"
 STOPPED = "stopped"
+UNDONE = "undone"
 UNDER_WAY = "the message to the owner is under way"
 
 

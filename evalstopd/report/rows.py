@@ -2,24 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Declining, Stop, Verdict
 from evalstopd.core.early import of_this_life
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
-from evalstopd.core.noise import evals_to_see, of_evals
+from evalstopd.core.noise import evals_to_see, of_evals, spread
 from evalstopd.core.plan import verdicts
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.core.words import early_state
 from evalstopd.ports import Archive, Store
-from evalstopd.report.replay.judge import spread
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """One watched job in the overview. Scores in the metric's own unit."""
+    """One watched job in the overview. Scores in the metric's own unit; `credit` in GPU-hours, None without one."""
 
     job: str
     user: str
@@ -37,6 +37,7 @@ class StatusRow:
     state: str
     why: str
     handed_to: tuple[str, ...]
+    credit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Explanation:
     events: tuple[IntentEvent, ...]
     would_be: tuple[WouldBeStop, ...]
     remarks: tuple[Remark, ...]
+    credits: tuple[Credit, ...] = ()
 
 
 def status_rows(archive: Archive, limit: int) -> tuple[StatusRow, ...]:
@@ -85,7 +87,14 @@ def status_rows(archive: Archive, limit: int) -> tuple[StatusRow, ...]:
     pins = archive.pins_of(keys)
     remarks = archive.remarks_of([key.text for key in keys])
     would_be = {stop.key: stop for stop in archive.would_be_of(keys)}
-    return tuple(_row(watch, intents, pins, remarks, would_be.get(watch.key)) for watch in watches)
+    rows = (_row(watch, intents, pins, remarks, would_be.get(watch.key)) for watch in watches)
+    booked = _booked(archive.credits_of(keys))
+    return tuple(replace(row, credit=booked.get(watch.key)) for row, watch in zip(rows, watches, strict=True))
+
+
+def _booked(given: Sequence[Credit]) -> dict[JobKey, float]:
+    """Return the GPU-hours credited to each job."""
+    return {key: sum(each.gpu_hours for each in given if each.key == key) for key in {each.key for each in given}}
 
 
 def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
@@ -109,6 +118,7 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
         events=archive.events_of([intent.id for intent in intents]),
         would_be=archive.would_be_of(keys),
         remarks=archive.remarks_of([watch.key.text]),
+        credits=archive.credits_of(keys),
     )
 
 
@@ -174,7 +184,7 @@ def _state(
     watch: Watch, intent: Intent | None, would_be: WouldBeStop | None, remarks: Sequence[Remark]
 ) -> tuple[str, str]:
     if intent is not None:
-        given_up = intent.state in (State.VETOED, State.ABANDONED)
+        given_up = intent.state in (State.VETOED, State.ABANDONED, State.UNDONE)
         word = "stopped" if intent.state is State.CONFIRMED else intent.state.value
         return word, intent.note if given_up else intent.evidence.reason
     if would_be is not None and in_effect(watch).rung is Rung.OBSERVE:

@@ -6,17 +6,21 @@ from typing import Any
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn
+from evalstopd.core.chain import Link
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
-from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
     BreakerRow,
+    CreditRow,
     EventRow,
     IntentRow,
     JobRow,
     LifeRow,
+    LinkRow,
     PinRow,
     PointRow,
     RemarkRow,
@@ -74,9 +78,19 @@ def binding_values(binding: Binding) -> Values:
     return _shared(binding, BindingRow) | _owner(binding.key)
 
 
-def remark_values(remark: Remark) -> Values:
-    """Return the row of a remark."""
-    return _shared(remark, RemarkRow)
+def credit_values(credit: Credit) -> Values:
+    """Return the row of a credit."""
+    return _shared(credit, CreditRow) | _owner(credit.key)
+
+
+def remark_values(number: int, remark: Remark) -> Values:
+    """Return the row of a remark of this number."""
+    return _shared(remark, RemarkRow) | {"id": number}
+
+
+def link_values(link: Link) -> Values:
+    """Return the row of a link."""
+    return _shared(link, LinkRow)
 
 
 def breaker_values(turn: BreakerTurn) -> Values:
@@ -86,7 +100,8 @@ def breaker_values(turn: BreakerTurn) -> Values:
 
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
-_TERMS = (WatchRow.rung, WatchRow.rule, WatchRow.metric, WatchRow.mode, WatchRow.trusted, WatchRow.notice_s)
+_TERMS = tuple(getattr(WatchRow, each.name) for each in fields(Terms))
+_AFTER_TERMS = 6 + len(_TERMS)
 
 
 def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
@@ -100,13 +115,17 @@ PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
 INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Intent, IntentRow))
 EVENT_COLUMNS = _columns(IntentEvent, EventRow)
 WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
+CREDIT_COLUMNS = (CreditRow.intent_id, *KEY, *(getattr(CreditRow, each.name) for each in fields(Credit)[2:]))
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
+LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
+LINK_COLUMNS = _columns(Link, LinkRow)
 BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
 
 
 def watch_of(row: Sequence[Any]) -> Watch:
     """Return the watch of a row of WATCH_COLUMNS."""
-    return Watch(JobKey(*row[:4]), Life(*row[4:6]), row[12], Terms(*row[6:12]), *row[13:])
+    terms, (first_s, *rest) = Terms(*row[6:_AFTER_TERMS]), row[_AFTER_TERMS:]
+    return Watch(JobKey(*row[:4]), Life(*row[4:6]), first_s, terms, *rest)
 
 
 def pin_of(row: Sequence[Any]) -> Pin:
@@ -119,9 +138,19 @@ def intent_of(row: Sequence[Any]) -> Intent:
     return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
+def credit_of(row: Sequence[Any]) -> Credit:
+    """Return the credit of a row of CREDIT_COLUMNS."""
+    return Credit(row[0], JobKey(*row[1:5]), *row[5:])
+
+
 def would_be_of(row: Sequence[Any]) -> WouldBeStop:
     """Return the would-be stop of a row of WOULD_BE_COLUMNS."""
     return WouldBeStop(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def lived_of(row: Sequence[Any]) -> Lived:
+    """Return the life of a row of LIVED_COLUMNS."""
+    return Lived(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def _shared(record: Any, table: type[Base]) -> dict[str, Any]:

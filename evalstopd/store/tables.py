@@ -7,7 +7,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
-from evalstopd.core.model import Ending, Mode, Rung
+from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
 from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
@@ -37,11 +37,13 @@ class Base(DeclarativeBase):
         tuple[str, ...]: Words(),
         Evidence: Record(Evidence),
         Ending: Record(Ending),
+        Life: Record(Life),
         Signal: Record(Signal),
         Reads: Record(Reads),
         EarlyWarning: Record(EarlyWarning),
         Mode: words(Mode),
         Rung: words(Rung),
+        StopAction: words(StopAction),
         State: words(State),
         PinState: words(PinState),
         Turn: words(Turn),
@@ -76,6 +78,7 @@ class LifeRow(Base):
     gpus: Mapped[int]
     nodes: Mapped[tuple[str, ...]]
     ending: Mapped[Ending | None]
+    limit_end_s: Mapped[float | None]
 
 
 class WatchRow(Base):
@@ -99,6 +102,8 @@ class WatchRow(Base):
     mode: Mapped[Mode]
     trusted: Mapped[bool]
     notice_s: Mapped[float]
+    action: Mapped[StopAction]
+    items: Mapped[int]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
@@ -213,6 +218,10 @@ class IntentRow(Base):
     handed_to: Mapped[tuple[str, ...]]
     told_s: Mapped[float | None]
     acted_s: Mapped[float | None]
+    account: Mapped[str]
+    action: Mapped[StopAction]
+    kept_s: Mapped[float | None]
+    held_life: Mapped[Life | None]
 
 
 class EventRow(Base):
@@ -227,8 +236,23 @@ class EventRow(Base):
     text: Mapped[str]
 
 
+class CreditRow(Base):
+    """GPU-hours given back for an undone stop: one row an intent, which triggers keep as it is."""
+
+    __tablename__ = "credits"
+    __table_args__ = (Index("ix_credits_job", "job"),)
+
+    intent_id: Mapped[str] = mapped_column(ForeignKey("intents.id"), primary_key=True)
+    job: Mapped[JobText]
+    user: Mapped[str]
+    account: Mapped[str]
+    gpu_hours: Mapped[float]
+    at_s: Mapped[float]
+    how: Mapped[str]
+
+
 class WouldBeRow(Base):
-    """A stop that the observe rung only booked: one a life."""
+    """A stop that the observe rung only booked: one a life. Append-only, by triggers."""
 
     __tablename__ = "would_be_stops"
     __table_args__ = (Index("ix_would_be_stops_at_s", "at_s"),)
@@ -241,7 +265,7 @@ class WouldBeRow(Base):
 
 
 class RemarkRow(Base):
-    """One line about something that was not done."""
+    """One line about something that was not done; its number is that of its link. Append-only, by triggers."""
 
     __tablename__ = "remarks"
     __table_args__ = (Index("ix_remarks_subject", "subject", "code"),)
@@ -251,6 +275,29 @@ class RemarkRow(Base):
     code: Mapped[str]
     text: Mapped[str]
     at_s: Mapped[float]
+
+
+class LinkRow(Base):
+    """One link of the chain over the book: see core/chain.py. Append-only, by triggers."""
+
+    __tablename__ = "links"
+    __table_args__ = (Index("ix_links_ref", "ref", "kind"),)
+
+    seq: Mapped[Serial]
+    kind: Mapped[str]
+    ref: Mapped[str]
+    digest: Mapped[str]
+    hash: Mapped[str]
+
+
+class HeadRow(Base):
+    """Where the chain ends: one row, written with the links."""
+
+    __tablename__ = "chain_head"
+
+    id: Mapped[KeyInt]
+    length: Mapped[int]
+    hash: Mapped[str]
 
 
 class BreakerRow(Base):

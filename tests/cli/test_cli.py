@@ -233,9 +233,32 @@ def test_keep_needs_no_settings_even_where_they_are_broken(tmp_path: Path) -> No
     assert "squeue" in one_line(done)
 
 
-def test_an_id_that_could_be_an_option_or_a_list_is_refused() -> None:
-    for job in ("7,8", "--help7", "7;id", "A_1", "7_[1-3]"):
-        done = run("keep", "--", job)
+def test_undo_needs_neither_settings_nor_store_unless_they_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text("broken")
+    by_variable = run("undo", "7", PATH=str(tmp_path), EVALSTOPD_CONFIG=str(path))
+    named = run("undo", "7", "--config", str(path), PATH=str(tmp_path))
+
+    assert "squeue" in one_line(by_variable)
+    assert by_variable.returncode == 1
+    assert "evalstopd.toml" in one_line(named)
+    assert named.returncode == 78
+
+
+@pytest.mark.parametrize("job", ["7", "99", "c:7:1001:100:0:40", "c:7:1002:100:0:40"])
+def test_undo_of_a_job_that_was_not_stopped_says_so_before_slurm_is_asked(
+    config: Path, tmp_path: Path, job: str
+) -> None:
+    done = run("undo", job, "--config", str(config), PATH=str(tmp_path))
+
+    assert "evalstopd has decided no stop of job" in one_line(done)
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["keep", "undo"])
+def test_an_id_that_could_be_an_option_or_a_list_is_refused(command: str) -> None:
+    for job in ("7,8", "--help7", "7;id", "A_1", "7_[1-3]", "c:7,8:1001:100:0:40", "\x1b[31m"):
+        done = run(command, "--", job)
 
         assert done.returncode == 1
         assert one_line(done)

@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from evalstopd.core.model import Job, Life, Phase
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import Cluster, EndingQuery
 
 UNKNOWN_ID = "99999"
@@ -26,6 +26,9 @@ class ClusterWorld(Protocol):
 
     def submit(self, uid: int, gpus: int = 1, comment: str = "") -> str:
         """Submit a job and return its id once it runs."""
+
+    def submit_fixed(self, uid: int) -> str:
+        """Submit a job that may not be requeued and return its id once it runs."""
 
     def submit_waiting(self, uid: int) -> str:
         """Submit a job that asks for GPUs and does not get them, whatever ends."""
@@ -149,6 +152,59 @@ class ClusterContract:
         endings = world.cluster.endings([first, second])
         assert [endings[life].state for life in (first, second)] == ["REQUEUED", "CANCELLED"]
 
+    def test_a_job_requeued_and_held_frees_its_gpus_and_waits_for_its_release(self, world: ClusterWorld) -> None:
+        job_id, other = world.submit(world.alice, comment="mlflow_run=a"), world.submit(world.alice)
+        (first,) = self.lives(world, job_id)
+        world.cluster.requeue_hold(job_id)
+        world.until(lambda: world.cluster.look([job_id])[job_id].held)
+        job = world.cluster.look([job_id])[job_id]
+        assert (job.phase, job.restarts, job.holds_gpus, job.comment) == (Phase.PENDING, 1, False, "mlflow_run=a")
+        assert {each.job_id: each for each in world.cluster.queue().jobs}[job_id] == job
+        world.until(lambda: bool(world.cluster.endings([first])))
+        assert world.cluster.endings([first])[first].state == "REQUEUED"
+        assert self.phases(world, other) == [Phase.RUNNING]
+        world.cluster.release(job_id)
+        world.cluster.release(job_id)
+        world.until(lambda: not world.cluster.look([job_id])[job_id].held)
+        assert world.cluster.look([job_id])[job_id].life == job.life
+
+    @pytest.mark.parametrize("task", [0, -1])
+    def test_one_task_of_an_array_is_requeued_and_held_alone(self, world: ClusterWorld, task: int) -> None:
+        tasks = world.submit_array(world.bob, 4)
+        world.cluster.requeue_hold(tasks[task])
+        world.until(lambda: world.cluster.look([tasks[task]])[tasks[task]].held)
+        sisters = [job_id for job_id in tasks if job_id != tasks[task]]
+        assert self.phases(world, *sisters) == [Phase.RUNNING] * 3
+        world.cluster.release(tasks[task])
+        world.until(lambda: not world.cluster.look([tasks[task]])[tasks[task]].held)
+
+    def test_only_what_runs_is_requeued_and_held(self, world: ClusterWorld) -> None:
+        """Slurm's plain requeuehold takes a job that has ended well back into the queue."""
+        gone, waiting = world.submit(world.alice), world.submit_waiting(world.alice)
+        ended, waits = self.lives(world, gone, waiting)
+        world.finish(gone)
+        world.until(lambda: self.phases(world, gone) == [Phase.ENDED])
+        for job_id in (gone, waiting, UNKNOWN_ID):
+            world.cluster.requeue_hold(job_id)
+        assert self.phases(world, gone, waiting) == [Phase.ENDED, Phase.PENDING]
+        assert self.lives(world, gone, waiting) == [ended, waits]
+
+    def test_a_job_that_may_not_be_requeued_is_refused_and_runs_on(self, world: ClusterWorld) -> None:
+        job_id = world.submit_fixed(world.alice)
+        (life,) = self.lives(world, job_id)
+        with pytest.raises(NotRequeueable):
+            world.cluster.requeue_hold(job_id)
+        assert self.phases(world, job_id) == [Phase.RUNNING]
+        assert self.lives(world, job_id) == [life]
+
+    def test_nobody_releases_what_is_over(self, world: ClusterWorld) -> None:
+        job_id = world.submit(world.alice)
+        world.finish(job_id)
+        world.until(lambda: self.phases(world, job_id) == [Phase.ENDED])
+        for over in (job_id, UNKNOWN_ID):
+            with pytest.raises(Rejected):
+                world.cluster.release(over)
+
     def test_an_end_is_told_of_the_very_life_asked_about(self, world: ClusterWorld) -> None:
         done, running = world.submit(world.alice), world.submit(world.alice)
         ended, goes_on = self.lives(world, done, running)
@@ -180,6 +236,8 @@ class ClusterContract:
             cluster.queue,
             lambda: cluster.look([job_id]),
             lambda: cluster.cancel([job_id]),
+            lambda: cluster.requeue_hold(job_id),
+            lambda: cluster.release(job_id),
             lambda: cluster.signal(job_id, "USR1"),
             lambda: cluster.set_comment(job_id, "x"),
         ]

@@ -5,8 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
-from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Reads, Remark, Terms, Watch
 from evalstopd.core.wishes import Signal
 from evalstopd.ports import Binding
@@ -66,6 +67,10 @@ def pin(of: JobKey | None = None, step: int = 20, **changes: Any) -> Pin:
     return replace(Pin(of or key(), step, 0.5, PinState.WANTED, wanted_s=11.0), **changes)
 
 
+def credit(of: Intent, **changes: Any) -> Credit:
+    return replace(Credit(of.id, of.key, "alice", "ml", 1.5, 60.0, "it was released"), **changes)
+
+
 def would_be(of: JobKey | None = None, **changes: Any) -> WouldBeStop:
     return replace(WouldBeStop(of or key(), life(), 50.0, evidence()), **changes)
 
@@ -115,7 +120,16 @@ watches = st.builds(
     key=keys,
     life=lives,
     first_s=times,
-    terms=st.builds(Terms, st.sampled_from(Rung), texts, texts, st.sampled_from(Mode), st.booleans(), times),
+    terms=st.builds(
+        Terms,
+        st.sampled_from(Rung),
+        texts,
+        texts,
+        st.sampled_from(Mode),
+        st.booleans(),
+        times,
+        st.sampled_from(StopAction),
+    ),
     user=texts,
     account=texts,
     partition=texts,
@@ -123,6 +137,7 @@ watches = st.builds(
     gpus=whole,
     nodes=nodes,
     started_s=st.none() | times,
+    limit_end_s=st.none() | times,
     run_id=st.none() | texts,
     two_way=st.booleans(),
     output_dir=st.none() | texts,
@@ -157,9 +172,16 @@ intents = st.builds(
     ending=endings,
     handed_to=nodes,
     told_s=st.none() | times,
+    account=texts,
+    action=st.sampled_from(StopAction),
+    kept_s=st.none() | times,
+    held_life=st.none() | lives,
 )
 pins = st.builds(
     Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, times, whole, texts, whole, whole, texts, texts
 )
 remarks = st.builds(Remark, texts, texts, texts, times)
+credits_differ = st.fixed_dictionaries(
+    {"user": texts, "account": texts, "gpu_hours": times, "at_s": times, "how": texts}
+)
 would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)

@@ -25,11 +25,12 @@ class EmulatedClusterWorld:
     alice: int = 1001
     bob: int = 1002
     owners: dict[str, int] = field(default_factory=dict)
+    requeue_delay_s: float = 0.0
     world: Simulation = field(init=False)
     emulated: EmulatedCluster = field(init=False)
 
     def __post_init__(self) -> None:
-        self.world = Simulation((), Scheduler(policy("fifo")), ClusterOptions(GPUS, preemption_overhead_s=0.0))
+        self.world = Simulation((), Scheduler(policy("fifo")), _options(self.requeue_delay_s))
         self.emulated = EmulatedCluster(self.world, owner_of=lambda r: User(self.owners[r.job_id], "someone"))
 
     @property
@@ -43,6 +44,11 @@ class EmulatedClusterWorld:
         self.world.advance(self.world.now_s() + 1)
         if comment:
             self.emulated.set_comment(job_id, comment)
+        return job_id
+
+    def submit_fixed(self, uid: int) -> str:
+        job_id = self.submit(uid)
+        self.emulated.fixed.add(job_id)
         return job_id
 
     def submit_waiting(self, uid: int) -> str:
@@ -68,6 +74,25 @@ class EmulatedClusterWorld:
     @contextmanager
     def down(self) -> Iterator[None]:
         yield
+
+
+def _options(requeue_delay_s: float = 0.0) -> ClusterOptions:
+    return ClusterOptions(GPUS, preemption_overhead_s=0.0, requeue_delay_s=requeue_delay_s)
+
+
+@pytest.mark.parametrize(("released_after_s", "starts_after_s"), [(0, 120), (60, 120), (200, 200)])
+def test_a_held_job_starts_once_it_is_released_and_may(released_after_s: int, starts_after_s: int) -> None:
+    """As with Slurm, a requeued job waits for a while, held or not; it comes into the queue once."""
+    emulated = EmulatedClusterWorld(requeue_delay_s=120.0)
+    job_id = emulated.submit(emulated.alice)
+    held_s = emulated.world.now_s()
+    emulated.cluster.requeue_hold(job_id)
+    emulated.world.advance(held_s + released_after_s)
+    emulated.cluster.release(job_id)
+    emulated.world.advance(held_s + 300)
+    job = emulated.cluster.look([job_id])[job_id]
+
+    assert (job.state, job.started_s, job.restarts) == ("RUNNING", int(held_s + starts_after_s), 1)
 
 
 class TestEmulatedCluster(ClusterContract):

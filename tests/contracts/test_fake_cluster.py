@@ -27,6 +27,11 @@ class FakeClusterWorld:
     def submit(self, uid: int, gpus: int = 1, comment: str = "") -> str:
         return self._fake.submit(uid, gpus, comment)
 
+    def submit_fixed(self, uid: int) -> str:
+        job_id = self.submit(uid)
+        self._fake.fixed.add(job_id)
+        return job_id
+
     def submit_waiting(self, uid: int) -> str:
         return self._fake.submit(uid, self._fake.gpus + 1)
 

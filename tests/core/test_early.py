@@ -107,8 +107,8 @@ def test_the_words_say_how_near_when_and_how_to_say_no() -> None:
 
     assert text == (
         "job 7 is one step from a stop at step 40: declining 1 of 2 by k-declines:k=2, from the best 0.8 at step 30 to "
-        "0.7; if its evals go on like this, it is to be stopped, not before 60 seconds from now; to keep it running: "
-        "evalstopd keep 7, or put evalstop=keep into the job's comment"
+        "0.7; if its evals go on like this, it is to be stopped, not before 60 seconds from now; the job will be "
+        "cancelled; to keep it running: evalstopd keep 7, or put evalstop=keep into the job's comment"
     )
     early = of_this_life(told())
     assert early is not None

@@ -13,18 +13,20 @@ from evalstopd.core.intent import (
     Confirm,
     Evidence,
     GiveUp,
+    Hold,
     Intent,
     NoteCancelled,
     Promote,
     SendSignal,
     Situation,
     State,
+    Undo,
     Wait,
     Warn,
     move,
     next_step,
 )
-from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung
+from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung, StopAction
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.core.wishes import Signal
 
@@ -150,7 +152,80 @@ def test_an_end_that_nobody_can_tell_is_abandoned_not_confirmed() -> None:
 @pytest.mark.parametrize("state", sorted(CLOSED))
 def test_a_closed_intent_stays_closed(state: State) -> None:
     assert next_step(at(state), replace(GOOD, keep=True), 100.0) == Wait("closed")
-    assert not TRANSITIONS[state]
+    assert TRANSITIONS[state] <= {State.UNDONE}
+
+
+HELD_LIFE = Life(1, 71)
+REQUEUED_END = Ending("REQUEUED", 70.0)
+WAITS = replace(GOOD, phase=Phase.PENDING, same_life=False, next_life=HELD_LIFE, held=True, ending=REQUEUED_END)
+REVERSIBLE = [StopAction.REQUEUE_HOLD, StopAction.HOLD_OR_CANCEL]
+
+
+@pytest.mark.parametrize("action", REVERSIBLE)
+def test_a_reversible_stop_is_held_once_the_life_is_over_and_the_job_waits_held(action: StopAction) -> None:
+    cancelled = at(State.CANCELLED, action=action, cancel_tries=1)
+
+    assert next_step(at(State.PROMOTED, action=action), GOOD, 60.0) == Cancel()
+    ending = replace(WAITS, phase=Phase.ENDING, held=False, next_life=Life(1, 100), ending=None)
+    assert next_step(at(State.PROMOTED, action=action, cancel_tries=1), ending, 61.0) == NoteCancelled()
+    assert next_step(cancelled, ending, 61.0) == Wait("the end is not seen yet")
+    assert next_step(cancelled, replace(ending, ending=REQUEUED_END), 61.0) == Wait("its life is still ending")
+    assert next_step(cancelled, WAITS, 61.0) == Hold(REQUEUED_END, HELD_LIFE)
+
+
+@pytest.mark.parametrize("action", REVERSIBLE)
+@pytest.mark.parametrize(
+    "see",
+    [
+        replace(WAITS, ending=Ending("COMPLETED", 70.0)),
+        replace(WAITS, ending=CANCELLED_END),
+        replace(WAITS, phase=None, next_life=None, held=False),
+        replace(WAITS, phase=Phase.RUNNING, next_life=None, held=False),
+    ],
+)
+def test_a_job_that_ended_otherwise_or_is_gone_is_confirmed_as_it_ended(action: StopAction, see: Situation) -> None:
+    """The last case is another job under the same id."""
+    step = next_step(at(State.CANCELLED, action=action, cancel_tries=1), see, 61.0)
+
+    assert see.ending is not None
+    assert step == Confirm(see.ending)
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.RUNNING, Phase.SUSPENDED])
+def test_a_job_that_goes_on_before_it_was_seen_held_counts_as_undone(phase: Phase) -> None:
+    """Its owner was quicker than the next pass, or another requeued it: in neither case it is stopped again."""
+    see = replace(WAITS, phase=phase, held=False)
+
+    assert isinstance(next_step(at(State.CANCELLED, action=StopAction.REQUEUE_HOLD), see, 61.0), Undo)
+
+
+HELD = at(State.HELD, action=StopAction.REQUEUE_HOLD, held_life=HELD_LIFE, ending=REQUEUED_END)
+
+
+@pytest.mark.parametrize("change", [{}, {"keep": True}, {"killed": True}, {"stale": True}, {"rung": Rung.OFF}])
+def test_a_held_job_waits_for_its_release_alone(change: dict[str, object]) -> None:
+    assert isinstance(next_step(HELD, replace(WAITS, **change), 1e9), Wait)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"held": False},
+        {"held": False, "phase": Phase.RUNNING},
+        {"held": False, "phase": Phase.ENDING},
+        {"next_life": Life(2, 90)},
+        {"phase": None, "next_life": None, "held": False, "later": Ending("COMPLETED", 99.0)},
+    ],
+)
+def test_a_held_job_that_went_on_was_undone(change: dict[str, object]) -> None:
+    assert isinstance(next_step(HELD, replace(WAITS, **change), 99.0), Undo)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("later", [None, CANCELLED_END, Ending("UNKNOWN", None)])
+def test_a_held_job_that_left_the_queue_without_running_is_confirmed(later: Ending | None) -> None:
+    gone = replace(WAITS, phase=None, next_life=None, held=False, later=later)
+
+    assert next_step(HELD, gone, 99.0) == Confirm(REQUEUED_END)
 
 
 def test_a_move_the_table_does_not_have_is_refused() -> None:
@@ -169,16 +244,24 @@ CHANGES = {
     "pin": st.sampled_from([None, PIN, replace(PIN, state=PinState.WANTED), replace(PIN, state=PinState.LOST)]),
     "killed": st.booleans(),
     "same_terms": st.booleans(),
-    "ending": st.sampled_from([None, CANCELLED_END, Ending("UNKNOWN", None)]),
+    "ending": st.sampled_from([None, CANCELLED_END, REQUEUED_END, Ending("UNKNOWN", None)]),
+    "next_life": st.sampled_from([None, HELD_LIFE]),
+    "held": st.booleans(),
+    "later": st.sampled_from([None, CANCELLED_END, Ending("COMPLETED", 99.0)]),
 }
 situations = st.fixed_dictionaries({}, optional=CHANGES).map(lambda changes: replace(GOOD, **changes))
 
 
-@given(st.sampled_from(State), situations, st.integers(0, 6), st.floats(0, 200))
-def test_the_next_step_is_always_one_the_table_allows(state: State, see: Situation, tries: int, now_s: float) -> None:
-    intent = at(state, cancel_tries=tries)
+@given(st.sampled_from(State), st.sampled_from(StopAction), situations, st.integers(0, 6), st.floats(0, 200))
+def test_the_next_step_is_always_one_the_table_allows(
+    state: State, action: StopAction, see: Situation, tries: int, now_s: float
+) -> None:
+    intent = at(state, action=action, cancel_tries=tries, held_life=HELD_LIFE if state is State.HELD else None)
     step = next_step(intent, see, now_s)
-    leads = {Warn: State.WARNED, Promote: State.PROMOTED, SendSignal: State.SIGNALLED, NoteCancelled: State.CANCELLED}
+    leads = {
+        Warn: State.WARNED, Promote: State.PROMOTED, SendSignal: State.SIGNALLED, NoteCancelled: State.CANCELLED,
+        Hold: State.HELD, Undo: State.UNDONE,
+    }  # fmt: skip
     to = leads.get(type(step)) or (step.state if isinstance(step, GiveUp) else None)
     if isinstance(step, Confirm):
         to = State.CONFIRMED

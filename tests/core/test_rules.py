@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalstopd.core.model import Job, Mode, Phase, Rung
+from evalstopd.core.model import Job, Mode, Phase, Rung, StopAction
 from evalstopd.core.rules import Rules, ServerClass, is_governed, site_terms, standing
 from evalstopd.core.wishes import parse_comment
 
@@ -53,6 +53,15 @@ def test_trust_given_later_and_a_metric_named_later_do_not_reach_a_job_already_s
     nameless = replace(SITE, metric="")
     assert standing(site_terms(nameless), parse_comment(""), SITE).terms.metric == ""
     assert standing(site_terms(SITE), parse_comment(""), replace(SITE, notice_s=1.0)).terms.notice_s == SITE.notice_s
+
+
+@pytest.mark.parametrize("first", list(StopAction))
+@pytest.mark.parametrize("now", list(StopAction))
+def test_a_harsher_stop_never_reaches_a_job_already_seen_a_gentler_one_does(first: StopAction, now: StopAction) -> None:
+    order = [StopAction.REQUEUE_HOLD, StopAction.HOLD_OR_CANCEL, StopAction.CANCEL]
+    terms = standing(site_terms(replace(SITE, action=first)), parse_comment(""), replace(SITE, action=now)).terms
+
+    assert terms.action is order[min(order.index(first), order.index(now))]
 
 
 def test_an_ambiguous_comment_takes_the_job_off_every_rung() -> None:

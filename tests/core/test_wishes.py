@@ -19,6 +19,12 @@ def test_every_token_is_read() -> None:
     )
 
 
+def test_the_job_whose_work_goes_on_is_read_beside_all_else() -> None:
+    wishes = parse_comment("evalstop=keep evalstop_undo=12_3 mlflow_run=r")
+
+    assert (wishes.undo, wishes.keep, wishes.run_id, wishes.faults) == ("12_3", True, "r", ())
+
+
 @pytest.mark.parametrize("comment", ["", "my favourite run", "(null)", "project=x team=y", "= == ,;"])
 def test_other_peoples_words_mean_nothing(comment: str) -> None:
     assert parse_comment(comment) == Wishes()
@@ -39,6 +45,9 @@ def test_other_peoples_words_mean_nothing(comment: str) -> None:
         "evalstop_signal=KILL@5",
         "evalstop_signal=USR1",
         "evalstop_typo=1",
+        "evalstop_undo=7,evalstop_undo=8",
+        "evalstop_undo=7_[1-3]",
+        "evalstop_undo=",
         "mlflow_run=../../x",
         "mlflow_run=" + "a" * 65,
         "evalstop_metric=x%2e",

@@ -55,6 +55,9 @@ class SlurmWorld:
         self._started(job_id, 0)
         return job_id
 
+    def submit_fixed(self, uid: int) -> str:
+        return self.submit(uid, 1, "", "--no-requeue")
+
     def submit_waiting(self, uid: int) -> str:
         return self.submit_only(uid, "--hold", "--gpus=1")
 

@@ -8,12 +8,14 @@ from demo.rig import users
 from demo.rig.cluster import Cluster as Rig
 
 from evalstopd.adapters.slurm import SlurmCluster
+from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.core.model import Life, Phase
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import EndingQuery
+from evalstopd.undo import Caller, parse_target, undo
 from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
-from tests.e2e.slurm_world import SlurmWorld
+from tests.e2e.slurm_world import AsUser, SlurmWorld
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
 OUTAGE_S = 20.0
@@ -62,6 +64,48 @@ def test_others_without_the_right_are_refused_and_the_job_lives(slurm: SlurmWorl
     job = slurm.cluster.look([job_id])[job_id]
     assert (job.phase, job.comment) == (Phase.RUNNING, "mlflow_run=a")
     assert slurm.signals(job_id) == []
+
+
+def test_a_running_jobs_time_limit_is_known_and_an_unlimited_jobs_is_none(slurm: SlurmWorld) -> None:
+    limited = slurm.submit(slurm.alice, 1, "", "--time=90")
+    unlimited = slurm.submit(slurm.alice, 1, "", "--time=UNLIMITED")
+    jobs = slurm.cluster.look([limited, unlimited])
+    started_s, limit_s = jobs[limited].started_s, jobs[limited].limit_end_s
+    assert started_s is not None
+    assert limit_s is not None
+    assert abs(limit_s - started_s - 90 * 60) <= 1
+    assert jobs[unlimited].limit_end_s is None
+
+
+def test_our_hold_is_the_owners_to_release_an_admins_is_not_and_no_hold_a_strangers(slurm: SlurmWorld) -> None:
+    """Slurm makes our hold a user's; an admin's hold on top of it looks the same in squeue, and must not be lifted."""
+    job_id, other = slurm.submit(slurm.alice, comment="mlflow_run=a"), slurm.submit(slurm.alice)
+    alice, bob = slurm.seen_by(users.ALICE), slurm.seen_by(users.BOB)
+    for each in (job_id, other):
+        slurm.cluster.requeue_hold(each)
+        slurm.until(lambda each=each: slurm.cluster.look([each])[each].held)  # type: ignore[misc]
+    slurm.rig.run("scontrol", "hold", other)
+    for refused in (
+        lambda: bob.requeue_hold(job_id),
+        lambda: bob.release(job_id),
+        lambda: alice.release(other),
+        lambda: undo(alice, parse_target(other), Caller(slurm.alice, lambda: False), None),
+        lambda: undo(bob, parse_target(job_id), Caller(slurm.bob, lambda: False), None),
+    ):
+        with pytest.raises(Rejected):
+            refused()
+    assert [job.held for job in slurm.cluster.look([job_id, other]).values()] == [True, True]
+    undo(alice, parse_target(job_id), Caller(slurm.alice, lambda: False), None)
+    undo(slurm.cluster, parse_target(other), Caller(0, lambda: True), None)
+    seen = slurm.cluster.look([job_id, other])
+    assert [job.held for job in seen.values()] == [False, False]
+    assert seen[job_id].comment == "mlflow_run=a evalstop=keep"
+
+
+def test_who_may_act_on_the_jobs_of_others(slurm: SlurmWorld) -> None:
+    levels = {users.ALICE: False, users.DAEMON: True, "evsnobody": False}
+    for user, may in levels.items():
+        assert is_operator(AsUser(slurm.rig, users.ALICE), 1, user) is may
 
 
 def test_an_owner_writes_the_comment_of_a_task_that_has_the_arrays_number(slurm: SlurmWorld) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstopd.core.model import Ending, Job, Phase
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
 USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave"}
@@ -12,7 +12,11 @@ USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave"}
 
 @dataclass(slots=True)
 class FakeCluster:
-    """The Cluster port over a dictionary of jobs. `calls` are the scheduler calls made."""
+    """The Cluster port over a dictionary of jobs. `calls` are the scheduler calls made.
+
+    `fixed` jobs may not be requeued; `requeued` are those that were requeued and held, each with its life. `caller`
+    is whose rights count, None for an operator's; the comments of `full` jobs take no word more.
+    """
 
     now_s: Callable[[], float]
     gpus: int = 64
@@ -21,6 +25,10 @@ class FakeCluster:
     ended: dict[EndingQuery, Ending] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     cancelled: list[tuple[str, int]] = field(default_factory=list)
+    requeued: list[tuple[str, int]] = field(default_factory=list)
+    fixed: set[str] = field(default_factory=set)
+    full: set[str] = field(default_factory=set)
+    caller: int | None = None
     signalled: list[tuple[str, str]] = field(default_factory=list)
     down: bool = False
     deaf: bool = False
@@ -86,6 +94,33 @@ class FakeCluster:
                 if not self.deaf:
                     self.finish(job_id, "CANCELLED")
 
+    def requeue_hold(self, job_id: str) -> None:
+        """Requeue and hold a running job, unless the cluster is deaf."""
+        self._call("requeue_hold")
+        job = self.jobs.get(job_id)
+        if job is None or job.phase is not Phase.RUNNING:
+            return
+        if job_id in self.fixed:
+            raise NotRequeueable("Slurm may not requeue it: --no-requeue")
+        self.requeued.append((job_id, job.restarts))
+        if not self.deaf:
+            self.requeue(job_id)
+            self.jobs[job_id] = replace(self.jobs[job_id], held=True)
+            for other_id, other in self.jobs.items():
+                if other.phase is Phase.PENDING and not other.held:
+                    self.jobs[other_id] = replace(other, nodes=job.nodes)
+            self._schedule()
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on."""
+        self._call("release")
+        job = self.jobs.get(job_id)
+        if job is None or job.phase is Phase.ENDED:
+            raise Rejected("the job has already finished")
+        self._allow(job)
+        self.jobs[job_id] = replace(job, held=False)
+        self._schedule()
+
     def signal(self, job_id: str, name: str) -> None:
         """Note a signal."""
         self._call("signal")
@@ -101,7 +136,14 @@ class FakeCluster:
         self._call("set_comment")
         if self.jobs[job_id].phase is Phase.ENDED:
             raise Rejected("the job has already finished")
+        self._allow(self.jobs[job_id])
+        if job_id in self.full:
+            raise Rejected("the comment has more than 1000 bytes")
         self.jobs[job_id] = replace(self.jobs[job_id], comment=comment)
+
+    def _allow(self, job: Job) -> None:
+        if self.caller not in (None, job.uid):
+            raise Rejected("Access/permission denied")
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -111,5 +153,5 @@ class FakeCluster:
     def _schedule(self) -> None:
         for job_id, job in self.jobs.items():
             used = sum(each.gpus for each in self.jobs.values() if each.phase is Phase.RUNNING)
-            if job.phase is Phase.PENDING and used + job.gpus <= self.gpus:
+            if job.phase is Phase.PENDING and not job.held and used + job.gpus <= self.gpus:
                 self.jobs[job_id] = replace(job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s()))

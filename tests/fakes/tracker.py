@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
@@ -67,7 +67,9 @@ class FakeTracker:
         facts = RunFacts(
             query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), frozenset(run.points)
         )
-        points = with_errors(run.points.get(query.metric, ()), run.points.get(f"{query.metric}{STDERR}", ()))
+        points = completed(
+            query.metric, run.points.get(query.metric, ()), run.points, lambda name: run.points[name], query.items
+        )
         return RunReading(facts, points, tuple(run.points.get(query.proxy, ())))
 
     def _run(self, run_id: str) -> FakeRun:

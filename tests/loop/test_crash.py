@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core.intent import State
+from evalstopd.core.model import Rung, StopAction
 from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
+from tests.loop.told import undo_by_owner
 
 EFFECTS = {
-    "record", "pin", "publish", "drop", "tag", "mark_killed", "cancel", "signal", "tell", "set_comment",
+    "record", "pin", "publish", "drop", "tag", "mark_killed", "cancel", "requeue_hold", "release", "signal", "tell",
+    "set_comment",
 }  # fmt: skip
 
 
@@ -35,10 +38,11 @@ class Fuse:
         self.names.append(name)
         if self.count == self.at and not self.after:
             self._blow()
-        result = call()
-        if self.count == self.at and self.after:
-            self._blow()
-        return result
+        try:
+            return call()
+        finally:
+            if self.count == self.at and self.after:
+                self._blow()
 
     def _blow(self) -> None:
         self.blown = True
@@ -136,3 +140,101 @@ def test_killed_at_any_effect_the_end_is_the_same_and_nothing_happens_twice(
             assert len(world.cluster.signalled) <= 1, where
             subjects = [message.subject for message in world.notifier.told]
             assert len(subjects) == len(set(subjects)), where
+
+
+def live_and_undo(fuse: Fuse, action: StopAction, *, fixed: bool = False) -> World:
+    """The same story with a reversible stop, which the owner undoes; then the job falls on in its next life."""
+    world = World(replace(RULES, notice_s=0.5, action=action), gpus=8)
+    job = world.train("r1")
+    if fixed:
+        world.cluster.fixed.add(job)
+    other = world.cluster.submit(1002, 8)
+    ports = fused(world, fuse)
+
+    def pass_time(scores: tuple[float, ...], first: int) -> None:
+        for number, score in enumerate(scores, first):
+            world.evaluate(job, "r1", number * 10, score)
+            for _ in range(3):
+                try:
+                    world.tick(0.5, ports)
+                except Killed:
+                    world.tick(0.0, ports)
+
+    pass_time(LONG_FALL, 1)
+    if not fixed:
+        undo_by_owner(world, job)
+        world.cluster.finish(other)
+        pass_time((0.3, 0.2, 0.1, 0.1), len(LONG_FALL) + 1)
+    return world
+
+
+def undone_state(world: World) -> tuple[object, ...]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    (watch,) = store.recent(10)
+    return (
+        [
+            (i.state, i.evidence.trigger_step, i.kept_path, i.handed_to, i.held_life is not None)
+            for i in store.intents_of([watch.key])
+        ],
+        # A pass more, after a kill, may read the kept eval a second sooner.
+        [(c.user, c.account, 2.4 <= c.gpu_hours * 3600 / 8 <= 3.6) for c in store.credits_of([watch.key])],
+        (watch.terms.rung, watch.evals >= 8, watch.best_step, watch.life.restarts, watch.ending),
+        (world.cluster.jobs["1"].phase, world.cluster.jobs["1"].restarts, world.cluster.jobs["1"].comment),
+        world.keeper.best,
+        dict(world.tracker.runs["r1"].tags.items()),
+    )
+
+
+@pytest.mark.parametrize("action", [StopAction.REQUEUE_HOLD, StopAction.HOLD_OR_CANCEL])
+def test_killed_at_any_effect_of_a_stop_that_is_undone_the_end_is_the_same(action: StopAction) -> None:
+    """One requeue in all, one credit, no second stop: also where the daemon dies round the undo itself."""
+    undisturbed = Fuse(0, after=False)
+    wanted = undone_state(live_and_undo(undisturbed, action))
+    assert [each[:2] for each in wanted[0]] == [(State.UNDONE, 50)]
+    assert wanted[1] == [("alice", "ml", True)]
+    assert wanted[2] == (Rung.OBSERVE, True, 30, 1, None)
+    assert wanted[3][:2] == ("running", 1)
+    assert "evalstop=keep" in wanted[3][2]
+    assert {"requeue_hold", "record", "tag", "tell"} <= set(undisturbed.names)
+    assert not {"cancel", "release", "set_comment"} & set(undisturbed.names)
+    for at in range(1, undisturbed.count + 1):
+        for after in (False, True):
+            fuse = Fuse(at, after=after)
+            world = live_and_undo(fuse, action)
+            where = f"killed {'after' if after else 'before'} effect {at}"
+
+            assert fuse.blown, where
+            assert undone_state(world) == wanted, where
+            assert world.cluster.requeued == [("1", 0)], where
+            assert world.cluster.cancelled == [], where
+            subjects = [message.subject for message in world.notifier.told]
+            assert len(subjects) == len(set(subjects)), where
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "cancels"),
+    [(StopAction.REQUEUE_HOLD, State.ABANDONED, 0), (StopAction.HOLD_OR_CANCEL, State.CONFIRMED, 1)],
+)
+def test_killed_at_any_effect_a_job_that_may_not_be_requeued_goes_on_or_is_cancelled_as_the_site_says(
+    action: StopAction, state: State, cancels: int
+) -> None:
+    undisturbed = Fuse(0, after=False)
+    live_and_undo(undisturbed, action, fixed=True)
+    assert undisturbed.names.count("requeue_hold") == 1
+    # The last effects belong to later evals: a pass more, after a kill, may save one of them.
+    for at in range(1, undisturbed.count - 2):
+        for after in (False, True):
+            fuse = Fuse(at, after=after)
+            world = live_and_undo(fuse, action, fixed=True)
+            where = f"killed {'after' if after else 'before'} effect {at}"
+            store = world.store
+            assert isinstance(store, MemoryStore)
+            (watch,) = store.recent(10)
+            first = store.intents_of([watch.key])[-1]
+
+            assert fuse.blown, where
+            assert first.state is state, where
+            assert len(world.cluster.cancelled) == cancels, where
+            assert world.cluster.requeued == [], where
+            assert world.cluster.calls.count("requeue_hold") <= 2, where

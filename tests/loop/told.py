@@ -1,7 +1,9 @@
 """What a test reads from a small world's store: intents, events, remarks."""
 
+from evalstopd.core.credit import Credit
 from evalstopd.core.intent import State
 from evalstopd.store.memory import MemoryStore
+from evalstopd.undo import Caller, Undone, parse_target, undo
 from tests.fakes.world import World
 
 
@@ -39,3 +41,14 @@ def said(world: World, code: str) -> list[str]:
     assert isinstance(store, MemoryStore)
     found = store.remarks_of([watch.key.text for watch in store.recent(100)])
     return [each.text for each in found if each.code == code]
+
+
+def credits_of(world: World) -> tuple[Credit, ...]:
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    return store.credits_of([w.key for w in store.recent(100)])
+
+
+def undo_by_owner(world: World, job: str, uid: int = 1001) -> Undone:
+    """Undo a stop as its owner does who can read no store."""
+    return undo(world.cluster, parse_target(job), Caller(uid, lambda: False), None)

@@ -10,7 +10,7 @@ from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
 from evalstopd.adapters.mlflow.problems import Silent, TooMuch
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
@@ -73,11 +73,12 @@ class MlflowSource:
             return error
 
     def _points(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
-        """Return the metric's points, with the standard errors logged beside it; those cost a call only if there."""
-        points, beside = history(now, query, self._caps), f"{query.metric}{STDERR}"
-        if not points or beside not in facts.metrics:
-            return points
-        return with_errors(points, history(now, RunQuery(query.run_id, beside), self._caps))
+        """Return the metric's points with their standard errors; what tells those costs a call or two, if there."""
+
+        def beside(name: str) -> tuple[Point, ...]:
+            return history(now, RunQuery(query.run_id, name), self._caps)
+
+        return completed(query.metric, history(now, query, self._caps), facts.metrics, beside, query.items)
 
     def _proxy(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
         """Return the proxy's points; trouble with them costs the alarm they are for, never the reading."""

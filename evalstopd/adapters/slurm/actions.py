@@ -1,4 +1,4 @@
-"""What is asked of Slurm for single jobs: cancel, signal, comment. Exit code 0 proves nothing here."""
+"""What is asked of Slurm for single jobs: cancel, hold, signal, comment. Exit code 0 proves nothing here."""
 
 import re
 import unicodedata
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 
 COMMENT_CAP = 1000
 _DENIED_CODE = 210
 _NO_RIGHT = ("Access/permission denied", "Invalid user id")
 _GONE = ("Invalid job id specified", "Job/step already completing or completed", "Job has already finished")
 _REFUSALS = (*_NO_RIGHT, *_GONE)
+_WAITS = "Job is pending execution"
+_FIXED = ("Requested operation is presently disabled", "Only batch jobs are accepted or processed")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,11}")
 _CONTROL = frozenset({"Cc", "Zl", "Zp"})
 
@@ -25,6 +27,33 @@ def cancel(run: Runner, job_ids: Sequence[str]) -> None:
     """
     # The state is looked up by scancel itself just before: a job requeued meanwhile keeps its place in the queue.
     _scancel(run, ("--state=RUNNING", *exact(job_ids)))
+
+
+def requeue_hold(run: Runner, job_id: str) -> None:
+    """Ask once to requeue a running job and to hold it; one that does not run is left alone.
+
+    Raises NotRequeueable for a job that was submitted with --no-requeue or has no batch script, Rejected where there
+    is no right to, Unavailable where the outcome is unknown.
+    """
+    # Without "Incomplete" Slurm takes ended jobs back into the queue as well: one that has just ended well, say.
+    answer = run(("scontrol", "requeuehold", "Incomplete", *exact([job_id])), {})
+    if answer.code == 0 or any(words in answer.err for words in (*_GONE, _WAITS)):
+        return
+    if any(words in answer.err for words in _FIXED):
+        raise NotRequeueable(f"Slurm may not requeue it: {answer.complaint}")
+    if any(words in answer.err for words in _NO_RIGHT):
+        raise Rejected(f"requeuehold was refused: {answer.complaint}")
+    raise Unavailable(f"outcome unknown: scontrol requeuehold failed ({answer.code}): {answer.complaint}")
+
+
+def release(run: Runner, job_id: str) -> None:
+    """Let a held job go on; raises Rejected without the right to and for one that has ended, else Unavailable."""
+    answer = run(("scontrol", "release", *exact([job_id])), {})
+    if answer.code == 0:
+        return
+    if any(words in answer.err for words in _REFUSALS):
+        raise Rejected(f"the job was not released: {answer.complaint}")
+    raise Unavailable(f"scontrol release failed ({answer.code}): {answer.complaint}")
 
 
 def send_signal(run: Runner, job_id: str, name: str) -> None:

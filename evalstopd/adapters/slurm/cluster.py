@@ -49,6 +49,14 @@ class SlurmCluster:
         if job_ids:
             actions.cancel(self._run, job_ids)
 
+    def requeue_hold(self, job_id: str) -> None:
+        """Ask to requeue and hold a running job. Raises NotRequeueable, Rejected, or Unavailable (outcome unknown)."""
+        actions.requeue_hold(self._run, job_id)
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on. Raises Rejected (no right to, ended, unknown) or Unavailable."""
+        actions.release(self._run, job_id)
+
     def signal(self, job_id: str, name: str) -> None:
         """Send a signal to the job's batch script alone. Raises Rejected or Unavailable (outcome unknown)."""
         actions.send_signal(self._run, job_id, name)

@@ -9,20 +9,28 @@ branch_labels = None
 depends_on = None
 
 _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_REFUSAL = "intent_events is append-only"
+_APPEND_ONLY = {
+    "intent_events": ("intent_id", "seq"),
+    "would_be_stops": ("job", "restarts", "submitted_s"),
+    "remarks": ("id",),
+    "links": ("seq",),
+    "credits": ("intent_id",),
+}
 
 
 def upgrade() -> None:
-    """Create the tables, then the triggers that keep the history of intents append-only."""
+    """Create the tables, then the triggers that keep what is sealed by the chain append-only."""
     _jobs()
     _watches()
     _points()
     _pins()
     _intents()
     _intent_events()
+    _credits()
     _would_be_stops()
     _bindings()
     _remarks()
+    _chain()
     _breakers()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
@@ -78,6 +86,7 @@ def _jobs() -> None:
         _whole("gpus"),
         _text("nodes"),
         _text("ending", null=True),
+        _time("limit_end_s", null=True),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
 
@@ -95,6 +104,8 @@ def _watches() -> None:
         _word("mode"),
         _flag("trusted"),
         _time("notice_s"),
+        _word("action"),
+        _whole("items"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
@@ -184,6 +195,10 @@ def _intents() -> None:
         _text("handed_to"),
         _time("told_s", null=True),
         _time("acted_s", null=True),
+        _text("account"),
+        _word("action"),
+        _time("kept_s", null=True),
+        _text("held_life", null=True),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):
@@ -200,6 +215,21 @@ def _intent_events() -> None:
         _text("text"),
         sa.PrimaryKeyConstraint("intent_id", "seq"),
     )
+
+
+def _credits() -> None:
+    op.create_table(
+        "credits",
+        sa.Column("intent_id", sa.Text(), sa.ForeignKey("intents.id"), nullable=False),
+        _of_job(),
+        _text("user"),
+        _text("account"),
+        sa.Column("gpu_hours", sa.Double(), nullable=False),
+        _time("at_s"),
+        _text("how"),
+        sa.PrimaryKeyConstraint("intent_id"),
+    )
+    op.create_index("ix_credits_job", "credits", ["job"])
 
 
 def _would_be_stops() -> None:
@@ -239,6 +269,16 @@ def _remarks() -> None:
     op.create_index("ix_remarks_subject", "remarks", ["subject", "code"])
 
 
+def _chain() -> None:
+    op.create_table(
+        "links",
+        sa.Column("seq", _SERIAL, primary_key=True),
+        *(_text(name) for name in ("kind", "ref", "digest", "hash")),
+    )
+    op.create_index("ix_links_ref", "links", ["ref", "kind"])
+    op.create_table("chain_head", _whole("id"), _whole("length"), _text("hash"), sa.PrimaryKeyConstraint("id"))
+
+
 def _breakers() -> None:
     op.create_table(
         "breakers",
@@ -255,18 +295,21 @@ def _breakers() -> None:
 
 
 def _guard_on_sqlite() -> None:
-    abort = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-    for verb in ("UPDATE", "DELETE"):
-        op.execute(f"CREATE TRIGGER intent_events_no_{verb.lower()} BEFORE {verb} ON intent_events {abort}")
-    # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
-    there = "EXISTS (SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq)"
-    op.execute(f"CREATE TRIGGER intent_events_no_replace BEFORE INSERT ON intent_events WHEN {there} {abort}")
+    for table, key in _APPEND_ONLY.items():
+        abort = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        for verb in ("UPDATE", "DELETE"):
+            op.execute(f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {abort}")
+        # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
+        same = " AND ".join(f"{column} = NEW.{column}" for column in key)
+        there = f"EXISTS (SELECT 1 FROM {table} WHERE {same})"  # noqa: S608  names of this file's own
+        op.execute(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {there} {abort}")
 
 
 def _guard_on_postgresql() -> None:
     op.execute(
-        "CREATE FUNCTION intent_events_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
+        "CREATE FUNCTION refuse_to_change() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
     )
-    when = "BEFORE UPDATE OR DELETE OR TRUNCATE ON intent_events FOR EACH STATEMENT"
-    op.execute(f"CREATE TRIGGER intent_events_append_only {when} EXECUTE FUNCTION intent_events_refuse()")
+    for table in _APPEND_ONLY:
+        when = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+        op.execute(f"CREATE TRIGGER {table}_append_only {when} EXECUTE FUNCTION refuse_to_change()")

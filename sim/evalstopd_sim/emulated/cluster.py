@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.model import Ending, Job, Phase
-from evalstopd.errors import Rejected
+from evalstopd.errors import NotRequeueable, Rejected
 from evalstopd.ports import EndingQuery, Queue
 from evalstopd_sim.emulated.simulation import Record, Simulation
 from evalstopd_sim.simjob import Trigger
@@ -28,7 +28,9 @@ class EmulatedCluster:
     """A Slurm that answers at once and always.
 
     `comment_of` gives the comment that a job is submitted with; `reason_of` the eval that a cancel rests on,
-    which the simulation's own books want to know.
+    which the simulation's own books want to know. `limit_s` is the time limit that every job shows, in seconds; none is
+    ended by it, so it must be longer than any job. `fixed` jobs may not be
+    requeued.
     """
 
     world: Simulation
@@ -37,7 +39,9 @@ class EmulatedCluster:
     owner_of: Callable[[Record], User] = lambda record: OWNER
     name: str = "emulated"
     work_dir: str = "/emulated"
+    limit_s: int | None = None
     signals: list[tuple[str, str]] = field(default_factory=list)
+    fixed: set[str] = field(default_factory=set)
 
     def queue(self) -> Queue:
         """List the jobs that are not over."""
@@ -53,6 +57,20 @@ class EmulatedCluster:
         for record in self._live(job_ids):
             if record.state == "RUNNING":
                 self.world.stop(record, self.reason_of(record))
+
+    def requeue_hold(self, job_id: str) -> None:
+        """Take a running job off its GPUs and hold it. Raises NotRequeueable for one that may not be requeued."""
+        for record in self._live([job_id]):
+            if record.state == "RUNNING" and job_id in self.fixed:
+                raise NotRequeueable("it may not be requeued")
+            if record.state == "RUNNING":
+                self.world.hold(record)
+
+    def release(self, job_id: str) -> None:
+        """Let a held job go on. Raises Rejected for a job that is over or unknown."""
+        if not self._live([job_id]):
+            raise Rejected(f"no job {job_id!a} that is not over")
+        self.world.release(self.world.live[job_id])
 
     def signal(self, job_id: str, name: str) -> None:
         """Note a signal; emulated jobs pay no heed to it."""
@@ -82,6 +100,7 @@ class EmulatedCluster:
 
     def _picture(self, record: Record) -> Job:
         job, owner = record.job, self.owner_of(record)
+        limited = record.started_s is not None and self.limit_s is not None
         return Job(
             cluster=self.name,
             job_id=record.job_id,
@@ -97,5 +116,7 @@ class EmulatedCluster:
             comment=self.comment_of(record) if record.comment is None else record.comment,
             name=job.truth.job_id,
             work_dir=f"{self.work_dir}/{record.job_id}",
+            limit_end_s=(record.started_s or 0) + (self.limit_s or 0) if limited else None,
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
+            held=record.held,
         )

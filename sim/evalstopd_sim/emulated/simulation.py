@@ -7,7 +7,7 @@ from math import inf
 from evalstopd.core.model import Ending, Job, Life
 from evalstopd_sim.drive import Drive, Scheduler
 from evalstopd_sim.engine import run
-from evalstopd_sim.events import Arrival, Goal, Order
+from evalstopd_sim.events import Arrival, Eligible, Goal, Order
 from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.simjob import End, SimJob, Trigger
 from evalstopd_sim.tally import Tally
@@ -22,7 +22,7 @@ class Record:
     """A submitted job as its scheduler keeps it; times in whole seconds, as Slurm tells them.
 
     `comment` None: whatever the cluster gives a job like this one. `shown` is its last picture, until something
-    about it changes.
+    about it changes. A requeued job may not start before `eligible_s`, a held one not before it is released.
     """
 
     job: SimJob
@@ -34,6 +34,8 @@ class Record:
     state: str = "PENDING"
     ended_s: float = inf
     shown: Job | None = None
+    held: bool = False
+    eligible_s: float = 0.0
 
     @property
     def job_id(self) -> str:
@@ -102,6 +104,28 @@ class Simulation(Drive):
         self._due = True
         self._settle()
 
+    def hold(self, record: Record) -> None:
+        """Take a running job off its GPUs and keep it from starting until it is released."""
+        record.held = True
+        self._yield(record.job)
+        if not self._options.requeue_delay_s:
+            self._waiting.remove(record.job)
+        self._due = True
+        self._settle()
+
+    def release(self, record: Record) -> None:
+        """Let a held job start again, once it may; one that is not held stays as it is."""
+        if not record.held:
+            return
+        record.held, record.shown = False, None
+        if self.now_s() >= record.eligible_s:
+            self._enqueue(record.job)
+            self._settle()
+
+    def _eligible(self, event: Eligible) -> None:
+        if not self._record(event.job).held:
+            super()._eligible(event)
+
     def _end_now(self, job: SimJob) -> None:
         self._reached(Goal(job, job.life))
         self._settle()
@@ -122,6 +146,7 @@ class Simulation(Drive):
         self.ended[(record.job_id, record.life)] = Ending(REQUEUED, self.now_s())
         record.restarts, record.submitted_s = record.restarts + 1, int(self.now_s())
         record.started_s, record.state, record.shown = None, "PENDING", None
+        record.eligible_s = self.now_s() + self._options.requeue_delay_s
         super()._yield(job)
 
     def _reached(self, event: Goal) -> None:

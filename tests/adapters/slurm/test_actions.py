@@ -6,7 +6,7 @@ import pytest
 
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.run import Answer
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
 
 DONE = Answer(0, "", "")
@@ -39,6 +39,53 @@ def test_a_signal_goes_to_the_batch_script_alone() -> None:
     slurm = slurm_with(DONE)
     SlurmCluster(run=slurm).signal("9_3", "USR1")
     assert slurm.seen == [("scancel", "--signal=USR1", "--batch", "9_3")]
+
+
+def test_a_requeue_and_hold_is_for_a_job_that_runs_by_exact_id() -> None:
+    slurm = slurm_with(DONE)
+    cluster = SlurmCluster(run=slurm)
+    cluster.requeue_hold("9_3")
+    cluster.release("9_3")
+    assert slurm.seen == [("scontrol", "requeuehold", "Incomplete", "9_3"), ("scontrol", "release", "9_3")]
+
+
+@pytest.mark.parametrize("job_id", ["", "7,8", "9_[1-3]", "--help", "7 8", "Incomplete"])
+def test_no_list_and_no_option_is_requeued_or_released(job_id: str) -> None:
+    cluster = SlurmCluster(run=slurm_with(DONE))
+    for act in (cluster.requeue_hold, cluster.release):
+        with pytest.raises(Rejected, match="not the id"):
+            act(job_id)
+    assert cluster.calls == 0
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    ["Requested operation is presently disabled for job 2", "Only batch jobs are accepted or processed for job 3"],
+)
+def test_a_job_that_slurm_may_not_requeue_is_told_from_all_other_trouble(complaint: str) -> None:
+    with pytest.raises(NotRequeueable, match="may not requeue it"):
+        SlurmCluster(run=slurm_with(failed(1, complaint))).requeue_hold("2")
+
+
+@pytest.mark.parametrize("complaint", ["Job is pending execution for job 8", "Invalid job id specified for job 9"])
+def test_what_waits_or_is_gone_is_no_failure_of_a_requeue(complaint: str) -> None:
+    SlurmCluster(run=slurm_with(failed(1, complaint))).requeue_hold("8")
+
+
+@pytest.mark.parametrize("answer", [failed(1, DOWN), failed(1, ""), Unavailable("no answer within 5 s")])
+def test_a_requeue_or_release_without_a_clear_answer_is_unavailable(answer: Answer | Exception) -> None:
+    for act in (SlurmCluster(run=slurm_with(answer)).requeue_hold, SlurmCluster(run=slurm_with(answer)).release):
+        with pytest.raises(Unavailable):
+            act("7")
+
+
+def test_without_the_right_nothing_is_requeued_or_released() -> None:
+    for complaint in ("Access/permission denied for job 1", "Invalid user id for job 1"):
+        cluster = SlurmCluster(run=slurm_with(failed(1, complaint)))
+        for act in (cluster.requeue_hold, cluster.release):
+            with pytest.raises(Rejected) as caught:
+                act("1")
+            assert not isinstance(caught.value, NotRequeueable)
 
 
 @pytest.mark.parametrize("name", ["", "usr1", "10", "USR1 7", "-KILL", "USR1\n", "A" * 20])

@@ -1,0 +1,194 @@
+"""Taking a stop back: a held job is released, a cancelled one gets the command by which its work goes on."""
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evalstopd.core.credit import credit_of
+from evalstopd.core.intent import Intent, State
+from evalstopd.core.model import Job, Phase
+from evalstopd.core.wishes import KEEP, merge_token, parse_comment
+from evalstopd.core.words import resume_comment
+from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.loop.ledger import Ledger
+from evalstopd.ports import Cluster
+from evalstopd.report.text import plain, shell_word
+
+_SCRIPT = "SCRIPT is the batch script, with its arguments, that job {job} was submitted with"
+_OPTION = "--resume_from_checkpoint is what trainers of Hugging Face call it: use your script's own option"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be undone: a job, by its id or the id of an intent, and what the store has of its stop.
+
+    `intent` is None where no store can be read. `named` are the cluster, owner and first submit that an intent's id
+    names.
+    """
+
+    job_id: str
+    intent: Intent | None = None
+    named: tuple[str, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who undoes: `operator` asks Slurm whether the user may act on the jobs of others."""
+
+    uid: int
+    operator: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo did. `done` is released, resume or already; `gpu_hours` None where only the daemon knows them.
+
+    `booked` tells whether the credit is in the store by now.
+    """
+
+    job: str
+    done: str
+    lines: tuple[str, ...]
+    command: str = ""
+    checkpoint: str = ""
+    gpu_hours: float | None = None
+    booked: bool = False
+
+
+def parse_target(name: str) -> Target:
+    """Read a job id or an intent's id (cluster:job:uid:submit:restarts:step)."""
+    parts = name.split(":")
+    if len(parts) == 6 and all(part.isascii() and part.isdigit() for part in parts[2:]):
+        return Target(parts[1], named=(parts[0], int(parts[2]), int(parts[3])))
+    return Target(name)
+
+
+def undo(cluster: Cluster, target: Target, caller: Caller, ledger: Ledger | None) -> Undone:
+    """Undo one stop. Slurm itself lets nobody but owner, operator and admin release a job or write its comment.
+
+    `ledger` writes the store, if the caller may. Raises Rejected where there is nothing to undo or no right to,
+    Unavailable where the job does not come free.
+    """
+    job = cluster.look([target.job_id]).get(target.job_id)
+    if job is not None and not _is_meant(target, job):
+        job = None
+    if target.intent is not None and target.intent.state is State.UNDONE:
+        return Undone(target.job_id, "already", (f"the stop of job {target.job_id} is undone already",), booked=True)
+    if job is not None and job.held and _may_be_ours(target.intent, job):
+        return _release(cluster, job, target.intent)
+    if target.intent is not None and target.intent.state is State.CONFIRMED:
+        return _resume(target.intent, job, caller, ledger)
+    if target.intent is None and job is not None and job.phase is Phase.ENDED:
+        return _resume_by_slurm(job, caller)
+    raise Rejected(_nothing(target, job))
+
+
+def _is_meant(target: Target, job: Job) -> bool:
+    """Tell whether the job that has the id now is the one that was stopped."""
+    if target.intent is not None:
+        key, life = target.intent.key, target.intent.life
+        return (job.cluster, job.uid) == (key.cluster, key.uid) and (job.life == life or job.restarts > life.restarts)
+    return target.named is None or target.named[:2] == (job.cluster, job.uid)
+
+
+def _may_be_ours(intent: Intent | None, job: Job) -> bool:
+    """Tell whether a held job can be one that evalstopd holds: never in its first life, nor by a stop it gave up."""
+    if intent is None:
+        return job.restarts > 0
+    given_up = intent.state in (State.VETOED, State.ABANDONED)
+    return job.restarts > intent.life.restarts and not given_up and intent.held_life in (None, job.life)
+
+
+def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
+    """Write the veto first: the next life must not start without it."""
+    said = _veto(cluster, job)
+    cluster.release(job.job_id)
+    after = cluster.look([job.job_id]).get(job.job_id)
+    if after is None or after.held:
+        raise Unavailable(f"job {job.job_id} is still held: try again")
+    hours = credit_of(intent, 0.0, "").gpu_hours if intent is not None and intent.state is State.HELD else None
+    path = intent.kept_path if intent is not None else ""
+    credit = "the credit, if it was evalstopd that held the job," if hours is None else f"{hours:.3f} GPU-hours"
+    lines = [
+        f"job {job.job_id} is released: it starts anew once there is room, no sooner than two minutes after its stop",
+        said,
+        f"the daemon books {credit} at its next pass",
+    ]
+    if path:
+        lines.append(f"its script starts from the top; the kept checkpoint is {shell_word(path)}")
+    return Undone(job.job_id, "released", tuple(lines), checkpoint=path, gpu_hours=hours)
+
+
+def _veto(cluster: Cluster, job: Job) -> str:
+    """Merge the veto into the comment. Where that fails the daemon's own memory of the undo keeps the job safe."""
+    if parse_comment(job.comment).keep:
+        return "its comment says evalstop=keep already: it will not be stopped again"
+    try:
+        cluster.set_comment(job.job_id, merge_token(job.comment, "evalstop", KEEP))
+    except Rejected as error:
+        return f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
+    return "its comment now says evalstop=keep: it will not be stopped again"
+
+
+def _resume(intent: Intent, job: Job | None, caller: Caller, ledger: Ledger | None) -> Undone:
+    """Tell how the work of a cancelled job goes on, and book the credit where the caller may write the store."""
+    _check_right(caller, intent.key.uid, intent.key.job_id)
+    hours = credit_of(intent, 0.0, "").gpu_hours
+    who = "its owner" if caller.uid == intent.key.uid else "an operator"
+    booked = ledger is not None and _booked(ledger, intent, f"undone by {who}")
+    command = _command(intent.key.job_id, job.work_dir if job is not None else "", intent.kept_path)
+    credit = f"{hours:.3f} GPU-hours are credited"
+    when = "" if booked else " once the daemon sees that job in the queue"
+    lines = (*_told(intent.key.job_id, command), f"{credit}{when}")
+    return Undone(intent.key.job_id, "resume", lines, command, intent.kept_path, hours, booked)
+
+
+def _booked(ledger: Ledger, intent: Intent, how: str) -> bool:
+    try:
+        ledger.undo(intent, how)
+    except EvalstopError:
+        return False
+    return True
+
+
+def _resume_by_slurm(job: Job, caller: Caller) -> Undone:
+    """Tell the same without a store: the checkpoint's place is where it usually lies, for its owner to check."""
+    _check_right(caller, job.uid, job.job_id)
+    if not job.state.startswith("CANCELLED"):
+        raise Rejected(f"job {job.job_id} was not cancelled: it ended as {plain(job.state, 40)}")
+    pins = f"{job.cluster}-{job.job_id}-{job.submitted_s}"
+    path = posixpath.join(job.work_dir, ".evalstop", pins, "best")
+    command = _command(job.job_id, job.work_dir, path)
+    usual = "the store cannot be read here, so the checkpoint's path is the usual one; the message of the stop has it"
+    credit = "a credit is booked once the daemon sees that job in the queue, if it was evalstopd that stopped this one"
+    return Undone(job.job_id, "resume", (*_told(job.job_id, command), usual, credit), command, path)
+
+
+def _check_right(caller: Caller, uid: int, job_id: str) -> None:
+    if caller.uid != uid and not caller.operator():
+        raise Rejected(f"only its owner or an operator may undo the stop of job {job_id}")
+
+
+def _command(job_id: str, work_dir: str, path: str) -> str:
+    """Return the command as one line that a shell reads as it is meant, whatever users' paths hold."""
+    chdir = [f"--chdir={shell_word(work_dir)}"] if work_dir else []
+    comment = f"--comment={shell_word(resume_comment(job_id))}"
+    checkpoint = ["--resume_from_checkpoint", shell_word(path)] if path else []
+    return " ".join(["sbatch", *chdir, comment, "SCRIPT", *checkpoint])
+
+
+def _told(job_id: str, command: str) -> tuple[str, ...]:
+    head = f"job {job_id} was cancelled and cannot be released; its work goes on with"
+    return (head, f"  {command}", _SCRIPT.format(job=job_id), _OPTION)
+
+
+def _nothing(target: Target, job: Job | None) -> str:
+    """Return why there is nothing to undo."""
+    intent, name = target.intent, plain(target.job_id, 40)
+    if intent is not None and not intent.closed and intent.state is not State.HELD:
+        return f"job {name} is not stopped yet: evalstopd keep {name} prevents it"
+    if job is not None and job.phase is not Phase.ENDED:
+        return f"job {name} is not held by evalstopd: there is nothing to undo"
+    if intent is None and job is None:
+        return f"Slurm does not know job {name}, and no stop of it can be read from the store"
+    return f"there is no stop of job {name} that could be undone"
