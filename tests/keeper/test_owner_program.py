@@ -21,7 +21,7 @@ SPOKEN = {
     "an exception": "raise RuntimeError('\\x1b[2J' * 10_000)",
     "an answer in two parts": "os.write(1, b'{'); os.write(1, b'\\xe2\\x80\\xae}')",
 }
-LIMIT = ("--time-limit-s", "2")
+LIMIT = ("--time-limit-s", "4")
 
 
 def keeper_with(place: World, program: str) -> Path:
@@ -66,7 +66,7 @@ with socket.socket(socket.AF_UNIX) as friend:
         listener.bind(str(path))
         listener.listen()
         give(place.root / "alice", place.alice)
-        with keeper(place.root, *LIMIT, program=keeper_with(place, give_away)) as ask:
+        with keeper(place.root, program=keeper_with(place, give_away)) as ask:
             start = time.monotonic()
             answer = ask(place.ask("pin"))
             friend, _ = listener.accept()
@@ -74,7 +74,7 @@ with socket.socket(socket.AF_UNIX) as friend:
             friend.close()
 
             assert (answer["kind"], answer["why"]) == ("failed", "the child died")
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 30, "the time limit is a minute"
             assert ask(place.ask("verify"))["kind"] == "failed"
             for fd in kept:
                 os.close(fd)

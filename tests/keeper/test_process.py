@@ -98,36 +98,36 @@ def test_drop_clears_what_a_killed_child_left(place: World, ask: Keeper) -> None
 def test_a_child_past_the_time_limit_is_killed_and_the_keeper_goes_on(place: World) -> None:
     slow_checkpoint(place)
     place.save(300)
-    with keeper(place.root, "--time-limit-s", "0.5") as ask:
+    with keeper(place.root, "--time-limit-s", "3") as ask:
         begun = time.monotonic()
         answer = ask(place.ask("pin"))
 
-        assert (answer["kind"], answer["why"]) == ("failed", "timed out after 0.5 s")
-        assert time.monotonic() - begun < 3
+        assert (answer["kind"], answer["why"]) == ("failed", "timed out after 3 s")
+        assert time.monotonic() - begun < 8
         assert ask(place.ask("pin", 300))["ok"]
     assert not (place.home / "step-200").exists()
 
 
 def test_a_child_stopped_by_its_owner_is_killed_too(place: World) -> None:
     slow_checkpoint(place)
-    with keeper(place.root, "--time-limit-s", "1") as ask, ask.connect() as peer:
+    with keeper(place.root, "--time-limit-s", "3") as ask, ask.connect() as peer:
         peer.send(json.dumps(place.ask("pin")).encode())
         os.kill(ask.child(), signal.SIGSTOP)
 
-        assert json.loads(peer.recv(70_000))["why"] == "timed out after 1 s"
+        assert json.loads(peer.recv(70_000))["why"] == "timed out after 3 s"
 
 
 def test_sigterm_lets_the_running_child_finish(place: World) -> None:
     slow_checkpoint(place)
-    with keeper(place.root, "--time-limit-s", "1.5") as ask, ask.connect() as peer:
+    with keeper(place.root, "--time-limit-s", "4") as ask, ask.connect() as peer:
         peer.send(json.dumps(place.ask("pin")).encode())
         child = ask.child()
         wait_for(lambda: [str(child)] if (place.home / ".tmp-step-200/optimizer.pt").exists() else [], int)
         ask.process.terminate()
         os.kill(child, signal.SIGTERM)  # as a service manager that signals the whole group does
 
-        assert json.loads(peer.recv(70_000))["why"] == "timed out after 1.5 s"
-        assert ask.process.wait(5) == 0
+        assert json.loads(peer.recv(70_000))["why"] == "timed out after 4 s"
+        assert ask.process.wait(20) == 0
     assert not ask.path.exists()
 
 

@@ -119,14 +119,14 @@ def freezer() -> Iterator[Path]:
 def test_a_child_that_cannot_be_killed_costs_its_owner_alone(place: World, freezer: Path) -> None:
     """Its peer is told in time, others are served, its owner is busy until it is gone; no second child of his."""
     slow_checkpoint(place)
-    with keeper(place.root, "--time-limit-s", "1") as ask:
+    with keeper(place.root, "--time-limit-s", "3") as ask:
         with ask.connect() as peer:
             peer.send(json.dumps(place.ask("pin")).encode())
             child = ask.child()
             (freezer / "cgroup.procs").write_text(str(child))
             (freezer / "freezer.state").write_text("FROZEN")
 
-            assert json.loads(peer.recv(70_000))["why"] == "timed out after 1 s"
+            assert json.loads(peer.recv(70_000))["why"] == "timed out after 3 s"
         assert child in ask.children()
         assert ask(bobs(place))["ok"]
         assert ask(place.ask("verify"))["kind"] == "busy"
@@ -137,13 +137,13 @@ def test_a_child_that_cannot_be_killed_costs_its_owner_alone(place: World, freez
 
 def test_the_keeper_ends_on_sigterm_though_a_child_cannot_be_killed(place: World, freezer: Path) -> None:
     slow_checkpoint(place)
-    with keeper(place.root, "--time-limit-s", "1") as ask, ask.connect() as peer:
+    with keeper(place.root, "--time-limit-s", "3") as ask, ask.connect() as peer:
         peer.send(json.dumps(place.ask("pin")).encode())
         (freezer / "cgroup.procs").write_text(str(ask.child()))
         (freezer / "freezer.state").write_text("FROZEN")
         ask.process.terminate()
 
-        assert json.loads(peer.recv(70_000))["why"] == "timed out after 1 s"
+        assert json.loads(peer.recv(70_000))["why"] == "timed out after 3 s"
         assert ask.process.wait(10) == 0
 
 
