@@ -223,7 +223,7 @@ def checked(answer: bytes) -> dict[str, Any]:
     return decoded
 
 
-def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s: float = 10) -> T:
+def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s: float = 30) -> T:
     """Look every few milliseconds until there is something."""
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
@@ -251,7 +251,12 @@ def start_keeper(root: Path, *flags: str, program: Path = KEEPER) -> Keeper:
     flags = flags if "--allow-uid" in flags else ("--allow-uid", "0", *flags)
     command = [PYTHON, "-I", "-S", str(program), "--socket", str(path), *flags]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    wait_for(lambda: [str(path)] if is_listening(path) else [], str)
+    try:
+        wait_for(lambda: [str(path)] if is_listening(path) else [], str, 60)
+    except TimeoutError:
+        process.kill()
+        process.wait()
+        raise
     return Keeper(process, path)
 
 
