@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstopd.keeper import keeper
+from evalstopd.settings import known_keys
+
 UNITS = Path(__file__).parents[2] / "systemd"
 SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
 
@@ -19,6 +22,8 @@ def units(tmp_path: Path) -> Path:
     for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket")):
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.MULTILINE)
         (tmp_path / unit.name).write_text(text)
+    for folder in UNITS.glob("*.service.d"):
+        shutil.copytree(folder, tmp_path / folder.name)
     return tmp_path
 
 
@@ -42,9 +47,38 @@ def test_its_exposure_is_two_or_less(units: Path, service: str) -> None:
     assert re.search(r"Overall exposure level for \S+: [01]\.\d|: 2\.0", said)
 
 
+def test_the_site_key_comes_as_a_credential_that_the_settings_find(units: Path) -> None:
+    """The drop-in is read with the unit, and what it names is a known variable."""
+    drop_in = units / "evalstopd.service.d" / "mac-key.conf"
+    shown = analyze("verify", str(units / "evalstopd.service"))
+    drop_in.write_text(drop_in.read_text().replace("LoadCredential=mac-key:", "LoadCredential="))
+
+    assert shown.strip() == ""
+    assert "mac-key.conf" in analyze("verify", str(units / "evalstopd.service"))
+    assert {"binding.mac_key"} <= set(known_keys())
+
+
 def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:
     text = (UNITS / "evalstopd.service").read_text()
 
     assert "\nCapabilityBoundingSet=\n" in text
     assert "\nNoNewPrivileges=yes\n" in text
     assert "\nUser=evalstopd\n" in text
+
+
+def test_the_keepers_memory_is_enough_for_as_many_children_as_it_may_have() -> None:
+    text = (UNITS / "evalstopd-keeper.service").read_text()
+    most = re.search(r"^MemoryMax=(\d+)G$", text, re.MULTILINE)
+    assert most is not None
+
+    assert int(most[1]) * 1024**3 > keeper.MAX_CHILDREN * keeper.MAX_MEMORY
+    assert int(re.findall(r"^TasksMax=(\d+)$", text, re.MULTILINE)[0]) > keeper.MAX_CHILDREN
+
+
+def test_the_keepers_unit_waits_longer_for_its_end_than_a_request_may_take() -> None:
+    text = (UNITS / "evalstopd-keeper.service").read_text()
+    limit, patience = (re.search(rf"{name}[= ](\d+)", text) for name in ("--time-limit-s", "TimeoutStopSec"))
+    assert limit is not None
+    assert patience is not None
+
+    assert int(limit[1]) + 2 * keeper.PEER_TIME_S < int(patience[1])
