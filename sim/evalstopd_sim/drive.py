@@ -157,7 +157,7 @@ class Drive:
         if self._ranked:
             self._running.remove(job)
         self._space.give_back(job)
-        job.overhead_s += min(now_s, job.begun_s) - job.held_from_s
+        job.overhead_s += (min(job.begun_s, now_s)) - job.held_from_s
         job.done_s = job.work_s(now_s)
         job.running = False
         job.life += 1
@@ -209,9 +209,8 @@ class Drive:
         job = event.job
         if event.life != job.life:
             return
-        expected = self._running.key(job, self._timeline.now_s)
+        self._due = self._due or job.trend.jumps
         self._look_again(job)
-        self._due = self._due or _jumped(expected, self._running.key(job, self._timeline.now_s))
 
     def _look_again(self, job: SimJob, **seen: Any) -> None:
         """Rank a running job anew, by what is seen of it now."""
@@ -230,9 +229,3 @@ class Drive:
 
 # A job that was put last stays last: more declines than any rule asks for.
 _MANY = 1_000_000
-# A key that only stops moving has not jumped: nobody's place changes at that moment.
-_ROUNDING_S = 1e-6
-
-
-def _jumped(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
-    return before[:-1] != after[:-1] or abs(before[-1] - after[-1]) > _ROUNDING_S

@@ -44,8 +44,7 @@ class Waiting:
         """Return the best-ranked job of each size that ranks after `after`."""
         if after is None:
             return [held[0] for held in self._sizes.values()]
-        places = [(held, bisect_right(held, after)) for held in self._sizes.values()]
-        return [held[place] for held, place in places if place < len(held)]
+        return [held[bisect_right(held, after)] for held in self._sizes.values() if after < held[-1]]
 
     def entries(self) -> list[Entry]:
         """Return all of them in rank order."""
@@ -66,8 +65,7 @@ class Running:
     def add(self, job: SimJob, since_s: float) -> None:
         """Put a job in its place; its key moves along its trend from `since_s` on."""
         drift = job.trend.drift_per_s
-        if drift:
-            job.entry = _moved(job.entry, -drift * since_s)
+        job.entry = _moved(job.entry, -drift * since_s)
         held = self._lines.get(drift)
         if held is None:
             self._lines[drift] = [job.entry]
@@ -79,21 +77,17 @@ class Running:
         held = self._lines[job.trend.drift_per_s]
         del held[bisect_left(held, job.entry)]
 
-    def key(self, job: SimJob, now_s: float) -> tuple[float, ...]:
-        """Return the key that a job has now."""
-        return _moved_key(job.entry[0], job.trend.drift_per_s * now_s)
-
     def worst_first(self, now_s: float) -> Iterator[Entry]:
         """Yield all running jobs with the keys they have now, the lowest in rank first."""
-        lines = [_from_end(held, drift * now_s) for drift, held in self._lines.items() if held]
-        fronts = {next(line): line for line in lines}
+        lines = [(held, drift * now_s) for drift, held in self._lines.items() if held]
+        fronts = [(_moved(held[-1], shift), held, len(held) - 1, shift) for held, shift in lines]
         while fronts:
-            worst = max(fronts)
+            front = max(fronts)
+            worst, held, place, shift = front
             yield worst
-            line = fronts.pop(worst)
-            following = next(line, None)
-            if following is not None:
-                fronts[following] = line
+            fronts.remove(front)
+            if place:
+                fronts.append((_moved(held[place - 1], shift), held, place - 1, shift))
 
     def tail(self, now_s: float) -> "Tail":
         """Return the same, to be looked up as far as needed."""
@@ -120,14 +114,9 @@ class Tail:
         return seen[place]
 
 
-def _from_end(held: list[Entry], shift: float) -> Iterator[Entry]:
-    return (_moved(entry, shift) for entry in reversed(held)) if shift else reversed(held)
-
-
 def _moved(entry: Entry, shift: float) -> Entry:
+    if not shift:
+        return entry
     key, submit_s, job_id, job = entry
-    return (_moved_key(key, shift), submit_s, job_id, job)
-
-
-def _moved_key(key: tuple[float, ...], shift: float) -> tuple[float, ...]:
-    return (key[0] + shift,) if len(key) == 1 else (*key[:-1], key[-1] + shift)
+    moved = (key[0] + shift,) if len(key) == 1 else (*key[:-1], key[-1] + shift)
+    return (moved, submit_s, job_id, job)
