@@ -157,7 +157,7 @@ class Drive:
         if self._ranked:
             self._running.remove(job)
         self._space.give_back(job)
-        job.overhead_s += (min(job.begun_s, now_s)) - job.held_from_s
+        job.overhead_s += min(job.begun_s, now_s) - job.held_from_s
         job.done_s = job.work_s(now_s)
         job.running = False
         job.life += 1
