@@ -108,7 +108,10 @@ class MetricsSource(Protocol):
     """The tracker, for reading: one run's trouble never costs another run its reading."""
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
-        """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+        """Return for each query its reading, or why there is none.
+
+        Rejected: unknown run; PastCaps: more than one run may cost, which costs no other; else Unavailable.
+        """
 
 
 class RunList(Protocol):
