@@ -137,7 +137,9 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
     _print(
         [{"what": each.what, "good": each.good, "text": each.text} for each in results],
         as_json,
-        lambda: "\n".join(f"{'ok ' if each.good else 'BAD'}  {each.what}: {plain(each.text, 1000)}" for each in results),
+        lambda: "\n".join(
+            f"{'ok ' if each.good else 'BAD'}  {each.what}: {plain(each.text, 1000)}" for each in results
+        ),
     )
     raise typer.Exit(0 if all(each.good for each in results) else 1)
 

@@ -11,7 +11,7 @@ _MOST = 8000
 
 
 class LogLines(logging.Formatter):
-    """One line a record, whatever users' text is in it; the lines of a traceback are indented, so that none forges one."""
+    """One line a record, whatever users' text is in it; a traceback's lines are indented, so that none forges one."""
 
     def __init__(self) -> None:
         super().__init__(_FORMAT)

@@ -78,7 +78,8 @@ def explanation(found: Explanation) -> RenderableType:
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
         f"run {plain(watch.run_id or 'none')}{plain(proven)}",
         f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
-        f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
+        f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
+        f"{watch.evals} evals, {watch.declines} declines now",
     ]
     if found.noise is not None:
         head.append(sentence(found.noise.noise, found.noise.fall))

@@ -12,7 +12,9 @@ def points(database: Path, run_id: str, metric: str, count: int) -> None:
     """Log so many points of one metric."""
     rows = f"INSERT INTO metrics {_POINTS} SELECT ?, i % 7, i, ?, i, 0 FROM n"
     _write(database, f"{_COUNT} {rows}", count, metric, run_id)
-    _write(database, f"INSERT OR REPLACE INTO latest_metrics {_POINTS} VALUES (?, 1, 1, ?, 1, 0)", count, metric, run_id)
+    _write(
+        database, f"INSERT OR REPLACE INTO latest_metrics {_POINTS} VALUES (?, 1, 1, ?, 1, 0)", count, metric, run_id
+    )
 
 
 def keys(database: Path, run_id: str, count: int, length: int = 250) -> None:

@@ -10,12 +10,15 @@ from evalstopd.adapters.mlflow.http import Answer, Http
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.core.caps import UNLIMITED
+from evalstopd.errors import PastCaps
 from evalstopd.ports import Ports, Span
 from evalstopd.report.audit.gather import audit_report
 from evalstopd.store.memory import MemoryStore
 from tests.adapters.mlflow.tracker import Tracker
 from tests.fakes.world import RISE_AND_FALL, World
 from tests.hostile import seed
+from tests.loop.test_proofs import SEALS, put_seal, start
 from tests.loop.told import remarks
 
 LIMIT_S = 4.0
@@ -131,3 +134,41 @@ def test_a_stranger_who_names_my_run_and_its_longest_metric_quarantines_himself(
 
     assert world.cluster.cancelled == [(mine, 0)]
     assert {job for job, _ in remarks(world)} == {his}
+
+
+def test_a_flood_of_runs_costs_the_job_that_they_name_and_no_other() -> None:
+    """ "1e4 runs claiming one job": a job that named its run in its comment is not even touched by them."""
+    world = World(replace(SEALS, caps=UNLIMITED))
+    flooded, calm = start(world, "r1"), start(world, "r2")
+    commented = world.train("r3")
+    put_seal(world, flooded, "r1")
+    put_seal(world, calm, "r2")
+    for number in range(10_000):
+        for victim in ("r1", "r3"):
+            tags = {**world.tracker.runs[victim].tags, "slurm.cluster": "c"}
+            world.tracker.add_run(f"flood-{victim}-{number}").tags |= tags
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        for job, run_id in ((flooded, "r1"), (calm, "r2"), (commented, "r3")):
+            world.evaluate(job, run_id, number, score)
+        world.tick()
+    world.tick()
+
+    assert sorted(world.cluster.cancelled) == [(calm, 0), (commented, 0)]
+    assert remarks(world) == [(flooded, "quarantine-runs")]
+
+
+@pytest.mark.mlflow
+def test_ten_thousand_runs_that_name_a_job_are_one_small_answer_and_refuse_that_job_alone(
+    site: Site, mlflow_server: MlflowServer
+) -> None:
+    """ "1e4 runs claiming one job", with every tag of the true one, its seal too: on the real server's own search."""
+    named = {"slurm.job_id": "1001", "slurm.cluster": "c", "evalstop.mac": "v1:copied"}
+    calm = site.user.make_run({**named, "slurm.job_id": "1002"}, {})
+    seed.runs(mlflow_server.database, site.user.make_run(named, {}), 10_000)
+    found = site.source.naming("c", [1001, 1002, 1003])
+    calms = found[1002]
+
+    assert isinstance(found[1001], PastCaps)
+    assert isinstance(calms, tuple)
+    assert [run.run_id for run in calms] == [calm]
+    assert found[1003] == ()

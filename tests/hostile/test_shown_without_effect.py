@@ -136,9 +136,7 @@ def test_every_command_shows_a_hostile_book_without_effect(
         assert [cell for cell in cells(table) if is_formula(cell) or acting(cell)] == []
 
 
-def test_a_book_that_was_tampered_with_is_named_without_effect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_book_that_was_tampered_with_is_named_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who can write to the database can write what acts into the very rows that `audit verify` names."""
     config = hostile_site.build(tmp_path, "http://127.0.0.1:9")
     with books.attacker(tmp_path / "store.db") as act:
