@@ -17,8 +17,8 @@ def points(database: Path, run_id: str, metric: str, count: int) -> None:
     )
 
 
-def keys(database: Path, run_id: str, count: int, length: int = 250) -> None:
-    """Log one point of each of so many metrics, with names as long as MLflow takes them."""
+def keys(database: Path, run_id: str, count: int, length: int = 40) -> None:
+    """Log one point of each of so many metrics, with names of this length."""
     name = f"substr(i || '/' || replace(hex(zeroblob({length})), '00', 'k'), 1, {length})"
     for table in ("metrics", "latest_metrics"):
         _write(database, f"{_COUNT} INSERT INTO {table} {_POINTS} SELECT {name}, 1, 1, ?, 1, 0 FROM n", count, run_id)

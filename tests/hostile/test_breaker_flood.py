@@ -41,14 +41,18 @@ def test_one_owner_cannot_trip_the_sites_breaker() -> None:
 def test_a_flood_of_self_made_declines_trips_the_accounts_breaker_and_the_next_owner_is_stopped_as_ever(
     make_site: Callable[..., Site], cluster: Cluster
 ) -> None:
-    """On real Slurm: bob's array falls as one in an account of his own; alice's job, falling later, is stopped."""
+    """On real Slurm: bob's array falls as one in an account of his own; alice's job, falling beside it, is stopped."""
     cluster.add_account("flood")
     cluster.add_user(users.BOB, "flood")
-    site = make_site(enforce={"notice_s": 2.0}, caps={"breaker_decisions": 3, "breaker_accounts": 2})
-    script = f"#!/bin/sh\nexec {site.command(FALL)}\n"
+    site = make_site(enforce={"notice_s": 3.0}, caps={"breaker_decisions": 3, "breaker_accounts": 2})
+    go = cluster.work(users.BOB) / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.1; done"
+    script = f"#!/bin/sh\n{wait}\nexec {site.command(FALL, pace_s=0.5)}\n"
     array = cluster.sbatch(users.BOB, script, "--account=flood", "--gpus=1", "--array=0-3")
     honest = site.train(users.ALICE, FALL)
     tasks = [f"{array}_{number}" for number in range(4)]
+    site.wait(lambda: {site.state(task) for task in tasks} == {"RUNNING"}, "all of the flood's tasks run")
+    go.touch()
     site.wait(lambda: site.intents(honest) and site.intents(honest)[0].state is State.CONFIRMED, "the honest stop")
     site.wait(lambda: all(site.evals(task) == 8 for task in tasks), "the flood is over")
 

@@ -43,7 +43,7 @@ class Site:
     def __init__(self, server: MlflowServer) -> None:
         self.world = World()
         self.user = Tracker(server.uri)
-        self.http = CountingHttp(Server(server.uri, timeout_s=LIMIT_S))
+        self.http = CountingHttp(Server(server.uri, timeout_s=LIMIT_S, max_bytes=8 * 2**20))
         self.source = MlflowSource(self.http, self.world.clock, CAPS)
 
     @property

@@ -210,7 +210,7 @@ def test_without_accounting_an_end_that_nobody_remembers_is_abandoned_as_unknown
 def test_suspended_and_renamed_during_the_notice_then_stopped_once_it_runs_on(make_site: Callable[..., Site]) -> None:
     """On real Slurm: while it is suspended nothing is done, its new name changes nothing, running again it is ended."""
     site = make_site(enforce={"notice_s": 3.0})
-    job = site.train(users.ALICE, FALL, pace_s=0.5)
+    job = site.train(users.ALICE, FALL)
     site.wait(lambda: site.intents(job), "the decision")
     site.cluster.run("scontrol", "suspend", job)
     site.cluster.run("scontrol", "update", f"JobId={job}", "Name=harmless")
