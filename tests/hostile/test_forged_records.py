@@ -100,13 +100,13 @@ def test_a_forged_record_of_sacct_ends_nobodys_life(slurm: SlurmWorld) -> None:
     folder = slurm.rig.work(BOB) / f"x\n{row}\n"
     slurm.rig.as_user(BOB, ["mkdir", "-p", str(folder)])
     lying = (f"--job-name=x\n{row}\n", f"--comment=x\n{row}\n", f"--chdir={folder}")
-    forger = slurm.rig.sbatch(BOB, "#!/bin/sh\n", "--gpus=1", "--output=/dev/null", *lying)
+    forger = slurm.rig.sbatch(BOB, "#!/bin/sh\nsleep 2\n", "--gpus=1", "--output=/dev/null", *lying)
     slurm.until(lambda: forger not in slurm.rig.squeue("-o", "%i").split())
     ended = EndingQuery(forger, Life(0, submitted(slurm, forger)))
     asked = [EndingQuery(victim, life), ended]
     slurm.until(lambda: ended in slurm.cluster.endings(asked))
 
-    assert row in slurm.rig.sacct("-X", "-j", forger, "-o", "JobName%200")
+    slurm.until(lambda: row in slurm.rig.sacct("-X", "-j", forger, "-o", "JobName%200"))
     assert set(slurm.cluster.endings(asked)) == {ended}
 
 
