@@ -48,7 +48,7 @@ bench: env
 	$(PY) -m bench
 
 nightly: env
-	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters $(PYTEST)
+	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)
 
 soak: env
 	$(PATHS) $(PY) -m bench.soak $(SOAK)
