@@ -38,6 +38,7 @@ def test_the_papers_choice_counts_back_from_the_trigger() -> None:
     assert k_before(evals(1, 2), 2) is None
 
 
+@pytest.mark.rates
 def test_what_the_choice_costs_in_true_score() -> None:
     """Paper's curves, noise .05, k = 2: the best stretch loses .010 of true score, two evals before the stop .014."""
     stream, made = Random(1), detector("k-declines:k=2")

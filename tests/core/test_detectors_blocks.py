@@ -94,11 +94,13 @@ def test_scores_too_large_to_add_up_do_no_harm() -> None:
     assert len(verdicts("recommended", [9e307, -9e307] * 20)) == 40
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("evals", "most"), [(10, 0.06), (20, 0.10), (50, 0.10), (100, 0.10)])
 def test_the_recommended_rule_keeps_flat_runs_within_a_tenth_at_any_length(evals: int, most: float) -> None:
     assert share_of_flat_runs_stopped("recommended", evals, 1000) <= most
 
 
+@pytest.mark.rates
 def test_a_constant_threshold_lets_false_stops_grow_with_the_evals() -> None:
     """The reason why the recommended one grows: c = 1.4 alone stops a seventh of flat runs of 20 and a third of 100."""
     assert share_of_flat_runs_stopped("blocks:c=1.4", 100, 300) > 1.5 * share_of_flat_runs_stopped(

@@ -30,6 +30,7 @@ def flat_stopped(rule: str, evals: int, runs: int) -> float:
     return sum(bool(_first_stop(fold(made, JOB, run))) for run in flat) / runs
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(
     ("sigma", "fpr", "precision", "recall"),
     [(0.025, 0.001, 0.999, 1.0), (0.05, 0.003, 0.998, 0.996), (0.08, 0.007, 0.995, 0.915), (0.12, 0.015, 0.986, 0.702)],
@@ -46,6 +47,7 @@ def test_the_paper_tuning_has_its_published_rates(sigma: float, fpr: float, prec
     assert right / (right + wrong * HEALTHY_SHARE) == pytest.approx(precision, abs=0.01)
 
 
+@pytest.mark.rates
 def test_at_the_papers_own_noise_it_dominates_k_2() -> None:
     stream = Random(1)
     bad, good = [hacking(stream, 0.05) for _ in range(500)], [healthy(stream, 0.05) for _ in range(500)]
@@ -54,6 +56,7 @@ def test_at_the_papers_own_noise_it_dominates_k_2() -> None:
     assert stopped("drop-test-paper", good) < 0.2 * stopped("k-declines:k=2", good)
 
 
+@pytest.mark.rates
 def test_high_power_finds_most_hacking_runs_in_strong_noise_at_its_stated_rate() -> None:
     """Noise .12: recall of .70 or more at 3 % of the healthy runs."""
     stream = Random(2)
@@ -62,6 +65,7 @@ def test_high_power_finds_most_hacking_runs_in_strong_noise_at_its_stated_rate()
     assert stopped("high-power", [healthy(stream, 0.12) for _ in range(RUNS)]) == pytest.approx(0.03, abs=0.01)
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("evals", "rate"), [(5, 0.003), (8, 0.008), (12, 0.012), (20, 0.021), (50, 0.032)])
 def test_the_safe_tuning_keeps_flat_runs_at_its_stated_rate(evals: int, rate: float) -> None:
     """The noise given and taken as it is; estimated beside it, it can only stop less."""
@@ -69,6 +73,7 @@ def test_the_safe_tuning_keeps_flat_runs_at_its_stated_rate(evals: int, rate: fl
     assert flat_stopped("drop-test-safe", evals, 600) <= rate + 0.012
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("evals", "rate"), [(5, 0.14), (8, 0.21), (12, 0.26)])
 def test_the_paper_tuning_is_not_safe_on_flat_runs_and_says_so(evals: int, rate: float) -> None:
     assert flat_stopped("drop-test-paper", evals, 1500) == pytest.approx(rate, abs=0.035)
@@ -109,6 +114,7 @@ def test_without_a_known_error_the_curve_itself_tells_the_noise() -> None:
     assert _first_stop(fold(detector("drop-test-safe"), JOB, [Eval(i, s) for i, s in enumerate(fall)]))
 
 
+@pytest.mark.rates
 def test_without_a_known_error_flat_runs_are_still_mostly_let_go_on() -> None:
     stream, made = Random(5), detector("drop-test-safe")
     runs = [[Eval(i, stream.gauss(0, 1)) for i in range(20)] for _ in range(500)]

@@ -49,6 +49,7 @@ def all_or_nothing(stream: Random, evals: int) -> list[float]:
     return [float(stream.random() < 0.5) for _ in range(evals)]
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(
     ("maker", "items"), [(flat, 20), (rising, 20), (stairs_by_the_past, 20), (all_or_nothing, 1), (flat, 1)]
 )
@@ -57,11 +58,13 @@ def test_false_stops_stay_under_alpha_where_the_null_holds(maker: Maker, items: 
     assert stopped(f"guaranteed:alpha={alpha},items={items}", maker, 100, 60) <= alpha
 
 
+@pytest.mark.rates
 def test_a_claim_of_more_items_than_there_are_breaks_the_bound() -> None:
     """The check on the check: with its null broken, the same measurement does exceed alpha."""
     assert stopped("guaranteed:alpha=0.2,items=400", flat, 60, 60) > 0.2
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(
     ("items", "drop", "low", "high"), [(50, 0.3, 0.9, 1.0), (200, 0.2, 0.9, 1.0), (1, 0.3, 0.0, 0.05)]
 )

@@ -19,6 +19,7 @@ def answers(rule: KDeclines, values: list[float]) -> tuple[Verdict, ...]:
     return fold(rule, VIEW, [Eval(step, value) for step, value in enumerate(values)])
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("k", "mean", "runs"), [(1, 2.718, 8000), (2, 7.924, 8000), (3, 29.98, 6000)])
 def test_flat_noise_is_stopped_after_the_exact_mean_number_of_evals(k: int, mean: float, runs: int) -> None:
     """The law holds for any i.i.d. continuous noise, whatever its size (paper.md: 2.718 / 7.924 / 29.98)."""
