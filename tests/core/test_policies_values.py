@@ -55,7 +55,7 @@ def las(gpus: int, attained_s: float, *, running: bool = True) -> JobView:
 def test_las_queues_by_gpu_seconds_and_a_job_that_just_fell_competes_with_those_who_wait(
     job: JobView, key: tuple[float, ...], trend: Trend
 ) -> None:
-    """The limits are 3,250 and 7,200 GPU-seconds: 1,625 s and 3,600 s on two GPUs; a job without a GPU counts as one."""
+    """The limits are 3,250 and 7,200 GPU-seconds: 1,625 s and 3,600 s on two GPUs; no GPU counts as one."""
     assert policy("las").key(job, 0.0) == key
     assert policy("las").trend(job) == pytest.approx(trend)
 
