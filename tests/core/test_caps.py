@@ -180,3 +180,33 @@ def test_whatever_is_asked_no_cap_is_passed(asking: list[Decision], before: list
     if going and len(done) + len(going) > 1:
         freed = sum(each.gpus for each in done)
         assert freed + sum(each.gpus for each in going) <= CAPS.gpu_share * (running + freed)
+
+
+def test_a_trip_says_when_how_long_and_for_how_many_jobs() -> None:
+    account, other, site = trips("c", [*flood("a", 1, 3), *flood("b", 2, 4, 10)], (), CAPS, NOW_S)
+
+    assert (account.cluster, account.turn, account.at_s, account.until_s) == (
+        "c", Turn.TRIPPED, NOW_S, NOW_S + 7200.0,
+    )  # fmt: skip
+    assert account.text.startswith("3 jobs of one account")
+    assert other.text.startswith("4 jobs of one account")
+    assert replace(site, scope="", text="") == replace(account, scope="", text="")
+    assert "2 accounts" in site.text
+
+
+def test_without_a_new_trip_of_an_account_the_site_does_not_trip() -> None:
+    """Nor where breakers of other accounts hold from before."""
+    held = [BreakerTurn("c", account_scope(name), Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "") for name in "ab"]
+
+    assert scopes([*flood("a", 1, 3), *flood("b", 2, 3, 10)], held) == []
+
+
+def test_a_cap_that_holds_a_stop_back_says_which() -> None:
+    asking = [decision(1, gpus=30)]
+
+    def why(before: list[Decision], caps: Caps = CAPS) -> str:
+        return held_back(asking, before, 70, caps, NOW_S)[asking[0].key]
+
+    assert "the site's cap is 4" in why([decision(n, f"x{n}", acted=True) for n in range(10, 14)])
+    assert why([decision(n, acted=True) for n in (10, 11)]).startswith("2 jobs of its account")
+    assert "30 more would pass 50%" in why([decision(10, "b", gpus=30, acted=True)])

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from evalstopd.core.guards import metric_cautions, proxy_alarm, set_size_caution
+from evalstopd.core.guards import cautions, metric_cautions, proxy_alarm, set_size_caution
 from evalstopd.core.model import Eval, Mode
 
 DPO = ("eval_rewards/margins", "eval_rewards/accuracies", "loss")
@@ -73,3 +73,56 @@ def test_the_alarm_is_rare_where_nothing_moves() -> None:
     alarms = sum(proxy_alarm(noisy(0, 30, 2 * i), noisy(0, 30, 2 * i + 1)) is not None for i in range(400))
 
     assert alarms <= 0.05 * 400
+
+
+def test_what_is_known_against_a_metric_goes_before_what_its_evals_show() -> None:
+    changed = [accuracy(i, 0.5, 500) for i in range(3)] + [accuracy(i, 0.5, 100) for i in range(3, 6)]
+
+    assert [each.code for each in cautions("train/accuracy", (), changed)] == ["training-metric", "eval-set-size"]
+    assert [each.code for each in cautions("eval_loss", (), changed)] == ["eval-loss"], "only a share has items"
+    assert cautions("eval_accuracy", (), changed[:3]) == ()
+    assert [each.code for each in cautions("eval_loss", ("eval_rewards/margins",), ())] == ["preference-loss"]
+
+
+def test_a_change_by_exactly_half_again_is_none() -> None:
+    """An error of an eighth at a half stands for 16 items, of a sixteenth for 64."""
+    four_times = [Eval(i, 0.5, 0.125 if i < 3 else 0.0625) for i in range(6)]
+    same = [Eval(i, 0.5, 0.125) for i in range(6)]
+
+    assert set_size_caution(four_times) is not None
+    assert set_size_caution(same) is None
+
+
+@pytest.mark.parametrize(
+    "odd", [Eval(9, 0.5), Eval(9, 0.5, 0.0), Eval(9, 0.5, -0.01), Eval(9, 0.0, 0.01), Eval(9, 1.0, 0.01)]
+)
+def test_evals_without_a_usable_error_say_nothing_of_the_size(odd: Eval) -> None:
+    same = [accuracy(i, 0.5, 500) for i in range(4)]
+
+    assert set_size_caution([*same, odd, odd, odd]) is None
+
+
+def test_sets_of_fewer_than_ten_items_are_not_compared() -> None:
+    assert set_size_caution([accuracy(i, 0.5, 4 if i < 4 else 9) for i in range(8)]) is None
+    assert set_size_caution([accuracy(i, 0.5, 4 if i < 4 else 900) for i in range(8)]) is None
+    assert set_size_caution([accuracy(i, 0.5, 11 if i < 4 else 900) for i in range(8)]) is not None
+
+
+STEADY = [Eval(i, 0.5) for i in range(9)]
+
+
+def line(*scores: float) -> list[Eval]:
+    return [Eval(i, score) for i, score in enumerate(scores)]
+
+
+def test_the_thirds_of_nine_evals_are_compared() -> None:
+    """The last three against the three before; what came first does not count."""
+    rises = line(5, 4, 3, 2, 2.5, 3, 3.5, 4, 4.5)
+
+    assert proxy_alarm(line(*range(9)), STEADY) is not None
+    assert proxy_alarm(line(*range(8)), STEADY) is None
+    assert proxy_alarm(rises, STEADY) is not None
+    assert proxy_alarm(STEADY, STEADY) is None
+    assert proxy_alarm(rises, line(*range(9))) is None
+    assert proxy_alarm(rises, line(*range(9, 0, -1))) is not None
+    assert proxy_alarm(rises, line(*range(9, 0, -1)), Mode.MIN) is None

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from evalstopd.core.logged import completed, is_beside, is_share
+from evalstopd.core.logged import completed, is_beside, is_share, with_errors
 from evalstopd.core.model import Point
 from evalstopd.core.noise import from_items, items_behind
 
@@ -111,3 +111,20 @@ def test_nothing_is_read_for_a_metric_without_points() -> None:
 @pytest.mark.parametrize("items", [5, 100, 20_000])
 def test_the_items_behind_an_error_are_found_again(score: float, items: int) -> None:
     assert items_behind(score, from_items(score, items)) == pytest.approx(items, rel=1e-6)
+
+
+def test_an_eval_without_an_error_of_its_own_step_gets_none() -> None:
+    assert errors("acc", {"acc": [(1, 0.5), (2, 0.6)], "acc_stderr": [(2, 0.02)]}) == [None, 0.02]
+
+
+def test_inspects_mean_has_its_error_beside_it_too() -> None:
+    assert is_beside("match/stderr", {"match/mean"})
+    assert is_beside("acc_stderr", ())
+    assert not is_beside("acc", {"acc"})
+
+
+def test_of_several_errors_at_a_step_the_nearest_in_time_counts() -> None:
+    points = [Point("r", 1, 0.5, 1000)]
+    beside = [Point("r", 1, 0.1, 900), Point("r", 1, 0.2, 1050), Point("r", 1, 0.3, 1200), Point("r", 2, 0.4, 1000)]
+
+    assert [each.stderr for each in with_errors(points, beside)] == [0.2]
