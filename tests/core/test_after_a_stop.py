@@ -8,8 +8,8 @@ from evalstopd.core import words
 from evalstopd.core.credit import credit_of
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import Evidence, Intent, State
-from evalstopd.core.model import Ending, Job, JobKey, Life, Phase, Rung, StopAction
-from evalstopd.core.watch import EarlyWarning
+from evalstopd.core.model import Ending, Job, JobKey, Life, Mode, Phase, Rung, StopAction
+from evalstopd.core.watch import EarlyWarning, Lived, Terms, Watch, in_effect, lived
 from evalstopd.core.wishes import parse_comment
 
 KEY = JobKey("c", "7", 1001, 100)
@@ -154,3 +154,24 @@ def test_what_is_not_known_of_a_message_is_said() -> None:
     assert words.early_state(replace(early, failed="no mail")).endswith("declining 1 of 2: no mail")
     assert words.early_state(replace(early, told_s=1.0, failed="late")).startswith("the owner was told at")
     assert "(warning)" in words.unsure(replace(STOPPED, telling="warning"))
+
+
+def test_the_present_life_of_a_watch() -> None:
+    watch = Watch(
+        KEY, Life(1, 200), 1.0, Terms(Rung.WARN, "never", "m", Mode.MAX), gpus=4, started_s=5.0, limit_end_s=9.0,
+        ending=Ending("CANCELLED", 8.0),
+    )  # fmt: skip
+
+    assert lived(watch) == Lived(KEY, Life(1, 200), 5.0, 9.0, 4, Ending("CANCELLED", 8.0))
+
+
+def test_the_terms_in_effect_are_those_last_judged_by_or_else_the_first() -> None:
+    """The number of items is that of the metric it was first seen with."""
+    first = Terms(Rung.ENFORCE, "recommended", "acc", Mode.MAX, trusted=True, notice_s=5.0, items=98)
+    watch = Watch(KEY, Life(0, 100), 1.0, first)
+    judged = replace(watch, rung_now=Rung.WARN, rule_now="k-declines:k=2", metric_now="acc", mode_now=Mode.MIN)
+
+    assert in_effect(watch) == first
+    assert in_effect(judged) == replace(first, rung=Rung.WARN, rule="k-declines:k=2", mode=Mode.MIN)
+    assert in_effect(replace(judged, metric_now="loss")).items == 0
+    assert in_effect(replace(judged, metric_now="loss")).metric == "loss"
