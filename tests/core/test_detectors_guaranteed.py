@@ -181,3 +181,10 @@ def test_scores_on_the_bounds_are_within_them() -> None:
     for start in (1.0, 0.0):
         verdicts = fold(made, JOB, [Eval(i, s) for i, s in enumerate([start] + [0.9] * 10 + [0.1] * 10)])
         assert isinstance(verdicts[-1], Stop)
+
+
+@pytest.mark.parametrize("bad", ["alpha=0", "alpha=1", "items=0", "low=1", "low=-inf", "high=inf", "high=nan"])
+def test_a_null_that_cannot_be_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="^guaranteed: alpha in"):
+        detector(f"guaranteed:{bad}")
+    assert detector("guaranteed:items=1,low=-1,high=0").spec == "guaranteed:alpha=0.05,items=1,low=-1,high=0"
