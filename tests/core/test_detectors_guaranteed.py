@@ -185,6 +185,6 @@ def test_scores_on_the_bounds_are_within_them() -> None:
 
 @pytest.mark.parametrize("bad", ["alpha=0", "alpha=1", "items=0", "low=1", "low=-inf", "high=inf", "high=nan"])
 def test_a_null_that_cannot_be_is_refused(bad: str) -> None:
-    with pytest.raises(ValueError, match="^guaranteed: alpha in"):
+    with pytest.raises(ValueError, match=r"^guaranteed: alpha in"):
         detector(f"guaranteed:{bad}")
     assert detector("guaranteed:items=1,low=-1,high=0").spec == "guaranteed:alpha=0.05,items=1,low=-1,high=0"
