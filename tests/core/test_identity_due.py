@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from evalstopd.core.due import after_read
+from evalstopd.core.due import after_read, worth_a_look
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.model import Job, JobKey, Life, Mode, Phase, Rung
 from evalstopd.core.watch import Reads, Terms, Watch
@@ -102,3 +102,18 @@ def test_two_arrivals_are_enough_for_a_gap_and_nine_are_remembered() -> None:
 
 def test_an_arrival_ends_the_count_of_empty_reads() -> None:
     assert [read_all([True, False, False, *rest], 10.0).empty for rest in ((), (True,))] == [2, 0]
+
+
+def looks(age_s: float, over_s: float, tick_s: float = 30.0) -> int:
+    """Return in how many passes of a time one looks for the run of a job of that age."""
+    passes = range(1, int(over_s / tick_s) + 1)
+    return sum(worth_a_look(age_s, 1e6 + n * tick_s, tick_s) for n in passes)
+
+
+def test_a_run_is_looked_for_each_tick_at_first_then_ever_more_rarely() -> None:
+    """At 800 s every 100 s, from two hours on every quarter of an hour, and never more often than the ticks come."""
+    assert looks(599.0, 3000.0) == 100
+    assert looks(800.0, 3000.0) == 30
+    assert looks(600.0, 3000.0) == 40
+    assert looks(7200.0, 9000.0) == looks(1e6, 9000.0) == 10
+    assert looks(600.0, 3000.0, tick_s=300.0) == 10

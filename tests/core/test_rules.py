@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from evalstopd.core.binding import Trust
 from evalstopd.core.model import Job, Mode, Phase, Rung, StopAction
 from evalstopd.core.rules import (
     Rules,
@@ -172,3 +173,9 @@ def test_a_rule_without_parameters_is_written_as_its_name() -> None:
 
 def test_a_job_with_one_gpu_in_a_watched_partition_is_governed() -> None:
     assert is_governed(replace(JOB, gpus=1), replace(SITE, partitions=("other", "gpu"), exempt_accounts=("guests",)))
+
+
+def test_a_server_that_turned_out_open_is_treated_as_one_and_its_tags_prove_nothing() -> None:
+    declared = replace(SITE, trust=Trust(tags=True))
+
+    assert declared.as_open() == replace(SITE, server=ServerClass.OPEN, trust=Trust(tags=False))
