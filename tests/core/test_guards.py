@@ -6,6 +6,7 @@ import pytest
 
 from evalstopd.core.guards import cautions, metric_cautions, proxy_alarm, set_size_caution
 from evalstopd.core.model import Eval, Mode
+from evalstopd.core.noise import from_items
 
 DPO = ("eval_rewards/margins", "eval_rewards/accuracies", "loss")
 
@@ -94,7 +95,15 @@ def test_a_change_by_exactly_half_again_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [Eval(9, 0.5), Eval(9, 0.5, 0.0), Eval(9, 0.5, -0.01), Eval(9, 0.0, 0.01), Eval(9, 1.0, 0.01)]
+    "odd",
+    [
+        Eval(9, 0.5),
+        Eval(9, 0.5, 0.0),
+        Eval(9, 0.5, -0.01),
+        Eval(9, 0.5, 1e-200),
+        Eval(9, 0.0, 0.01),
+        Eval(9, 1.0, 0.01),
+    ],
 )
 def test_evals_without_a_usable_error_say_nothing_of_the_size(odd: Eval) -> None:
     same = [accuracy(i, 0.5, 500) for i in range(4)]
@@ -126,3 +135,31 @@ def test_the_thirds_of_nine_evals_are_compared() -> None:
     assert proxy_alarm(rises, line(*range(9))) is None
     assert proxy_alarm(rises, line(*range(9, 0, -1))) is not None
     assert proxy_alarm(rises, line(*range(9, 0, -1)), Mode.MIN) is None
+
+
+OURS = [Eval(i, score, from_items(score, 100)) for i, score in enumerate([0.5] * 4 + [0.99] * 4)]
+THEIRS = [accuracy(i, score, 100) for i, score in enumerate([0.5] * 4 + [0.99] * 4)]
+
+
+def test_near_one_the_two_ways_of_making_errors_disagree_and_both_must_show_the_change() -> None:
+    """Each read in the other's way, a hundred items near 1 look like half or twice as many."""
+    assert set_size_caution(OURS) is None
+    assert set_size_caution(THEIRS) is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Eval(9, 0.5),
+        Eval(9, 0.5, 0.0),
+        Eval(9, 0.5, -0.01),
+        Eval(9, 0.0, 1e-4),
+        Eval(9, 1.0, 1e-4),
+        Eval(9, 1.5, 0.01),
+        Eval(9, 0.5, 0.25),
+    ],
+)
+def test_what_tells_no_size_does_not_settle_a_disagreement(odd: Eval) -> None:
+    """No error, none that is one, no share, or four items."""
+    for curve in (OURS, THEIRS):
+        assert set_size_caution([*curve, odd, odd, odd]) is None

@@ -117,3 +117,8 @@ def test_a_run_is_looked_for_each_tick_at_first_then_ever_more_rarely() -> None:
     assert looks(600.0, 3000.0) == 40
     assert looks(7200.0, 9000.0) == looks(1e6, 9000.0) == 10
     assert looks(600.0, 3000.0, tick_s=300.0) == 10
+
+
+def test_a_look_comes_in_the_pass_after_its_time() -> None:
+    """At 800 s the times are the hundreds."""
+    assert [worth_a_look(800.0, now_s, 30.0) for now_s in (999.0, 1000.0, 1029.0, 1030.0)] == [False, True, True, False]

@@ -189,3 +189,7 @@ def test_how_many_evals_a_fall_takes_to_be_seen() -> None:
     assert [evals_to_see(fall, 1.0) for fall in (1.0, 3.0, 6.0)] == [18, 2, 1]
     with pytest.raises(ValueError, match="not 1 and -1"):
         evals_to_see(1, -1)
+
+
+def test_an_error_below_one_counts_as_any_other() -> None:
+    assert of_evals([Eval(step, step / 1000, 0.5) for step in range(4)]) == 0.5
