@@ -93,3 +93,9 @@ def test_values_that_make_no_sense_are_refused_and_the_ends_taken() -> None:
         with pytest.raises(ValueError, match="noise and min_delta must be finite and not negative"):
             detector(f"smoothed-declines:{bad}")
     assert detector("smoothed-declines:k=1,ema=1,noise=0").spec == "smoothed-declines:k=1,ema=1,noise=0,min_delta=0"
+
+
+def test_four_evals_are_enough_for_a_verdict() -> None:
+    """Smoothed 9, 8, 6.5, 4.75: 4.25 below the best; the noise is half a step, 1."""
+    assert isinstance(verdicts("smoothed-declines", 9.0, 7.0, 5.0, 3.0)[-1], Stop)
+    assert not isinstance(verdicts("smoothed-declines:noise=4.3", 9.0, 7.0, 5.0, 3.0)[-1], Stop)

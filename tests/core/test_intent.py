@@ -366,7 +366,10 @@ def test_why_a_stop_counts_as_undone_is_said() -> None:
 
 
 def test_a_held_job_that_squeue_cannot_place_is_waited_for() -> None:
-    assert isinstance(next_step(HELD, replace(WAITS, phase=Phase.UNKNOWN, held=False), 99.0), Wait)
+    step = next_step(HELD, replace(WAITS, phase=Phase.UNKNOWN, held=False), 99.0)
+
+    assert isinstance(step, Wait)
+    assert step.why.startswith("it is held")
     assert isinstance(next_step(HELD, replace(WAITS, phase=Phase.UNKNOWN, next_life=Life(2, 90)), 99.0), Undo)
 
 
