@@ -38,6 +38,8 @@ def test_blocks_end_at_the_newest_score_and_drop_the_oldest_remainder() -> None:
 def test_the_best_stretch_is_a_mean_of_up_to_three_blocks() -> None:
     assert best_stretch([0.0, 3.0, 6.0, 3.0, 0.0]) == 4.0
     assert best_stretch([9.0, 0.0, 0.0, 0.0]) == 9.0
+    assert best_stretch([1.0, 8.0, 2.0, 0.0, 0.0]) == 4.5, "the first two"
+    assert best_stretch([0.0, 2.0, 9.0, 1.0, 0.0]) == 4.0
 
 
 def test_one_deep_dip_is_forgiven_and_three_are_not() -> None:
@@ -215,3 +217,32 @@ def test_a_variant_that_is_none_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="blocks: caution of 0 or more"):
         detector(f"blocks:{bad}")
     assert detector("blocks:slow=1").spec.endswith("slow=1")
+
+
+def test_blocks_of_eight_are_summed_in_three_rounds() -> None:
+    assert block_means(tuple(map(float, range(17))), 8) == [4.5, 12.5]
+
+
+def test_of_two_ways_to_a_stop_the_nearer_is_counted() -> None:
+    """Half the margin is enough for six evals in a row; three of those are half way, one of three is a third."""
+    halves = f"{PLAIN},slow=0.5"
+
+    assert verdicts(halves, [10.0] * 6 + [9.4, 9.4, 9.0], stderr=1.0)[-1] == Declining(3, 6)
+    assert verdicts(halves, [10.0] * 6 + [9.4, 9.0], stderr=1.0)[-1] == Declining(1, 3)
+    assert verdicts(halves, [10.0] * 5 + [9.4] * 4, stderr=1.0)[-1] == Declining(4, 6)
+
+
+def test_a_curve_that_bends_evenly_shows_noise_by_the_size_of_its_bends_alone() -> None:
+    """-t^2 bends by 2 throughout: their spread is 0 and half the smallest step .5; their size makes it 1.21."""
+    bend = [-float(t * t) for t in range(9)]
+
+    assert isinstance(verdicts("blocks:c=50,caution=0", bend)[-1], Stop)
+    assert verdicts("blocks:c=50,caution=0,plain=1", bend)[-1] == Declining(1, 3)
+
+
+def test_an_alternation_of_odd_length_shows_its_size_and_no_spread() -> None:
+    """25 bends of two kinds: the middle one is one of the two, and more than half of them lie on it."""
+    swing = [score + (-1) ** at for at, score in enumerate([10.0] * 21 + [9.0] * 6)]
+
+    assert isinstance(verdicts(PLAIN, swing, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts(f"{PLAIN},plain=1", swing, stderr=1.0)[-1], Stop)

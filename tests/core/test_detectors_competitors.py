@@ -139,3 +139,9 @@ def test_a_gain_of_exactly_min_delta_is_no_new_best() -> None:
 def test_patience_is_named_with_its_margin_only_where_it_has_one() -> None:
     assert detector("patience").spec == "patience:patience=3"
     assert detector("patience:min_delta=0.25").spec == "patience:patience=3,min_delta=0.25"
+
+
+def test_a_run_that_begins_with_no_score_has_waited_for_nothing() -> None:
+    rule = detector("patience:patience=1")
+
+    assert rule.step(rule.start(JOB), Eval(1, nan))[1] == KeepGoing()

@@ -136,7 +136,7 @@ def test_means_have_no_floor(estimate: Callable[[list[float]], float]) -> None:
 @pytest.mark.parametrize("estimate", [from_curve, from_bends, unfloored, unfloored_bends])
 def test_four_scores_tell_something_and_three_nothing(estimate: Callable[[list[float]], float]) -> None:
     assert estimate([0.0, 1.0, 0.0, 1.0]) == pytest.approx(2 * BEND)
-    assert estimate([0.0, 1.0, 0.0]) == 0.0
+    assert [estimate(few) for few in ([0.0, 1.0, 0.0], [0.0, 1.0], [])] == [0.0, 0.0, 0.0]
 
 
 def test_the_prior_by_hand() -> None:

@@ -9,7 +9,7 @@ from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Rung, StopAction
-from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason
+from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason, verdicts
 from evalstopd.core.rules import Standing
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Signal, Wishes
@@ -228,7 +228,7 @@ NEAR = evals(1.0, 3.0, 2.0)
 def test_one_step_before_a_stop_the_owner_is_told_and_the_watch_says_so() -> None:
     found = decided(case(NEAR))
 
-    assert [each.early.step for each in found.warned if each.early] == [30]
+    assert [(each.early.step, each.early.at_s) for each in found.warned if each.early] == [(30, NOW_S)]
     assert found.warned == found.watches
     assert found.intents == ()
     assert decided(case(NEAR[:2])).warned == ()
@@ -324,3 +324,7 @@ def test_evidence_of_a_watch_without_a_run_names_none() -> None:
     (intent,) = decided(replace(one, watch=replace(one.watch, run_id=None, two_way=False))).intents
 
     assert (intent.evidence.run_id, intent.evidence.two_way) == ("", False)
+
+
+def test_a_rule_that_asks_for_an_estimate_finds_none_and_lets_the_job_go_on() -> None:
+    assert verdicts(evals(*FALL), replace(TERMS, rule="elapsed-fraction")) == (KEEP_GOING,) * 4

@@ -45,6 +45,8 @@ def las(gpus: int, attained_s: float, *, running: bool = True) -> JobView:
         (las(2, 1000.0, running=False), (0.0, 1.0, 7.0), Trend(0.0, 625.0)),
         (las(2, 2000.0), (1.0, 0.0, 7.0), Trend(0.0, 1600.0)),
         (las(2, 1625.0), (1.0, 1.0, 7.0), Trend(0.0, 0.01)),
+        (las(2, 1625.004), (1.0, 1.0, 7.0), Trend(0.0, 0.006)),
+        (las(1, 3250.0), (1.0, 1.0, 7.0), Trend(0.0, 0.01)),
         (las(2, 1625.02), (1.0, 0.0, 7.0), Trend(0.0, 1974.98)),
         (las(2, 3600.0), (2.0, 1.0, 7.0), Trend(0.0, 0.01)),
         (las(2, 4000.0), (2.0, 0.0, 7.0), STEADY),
@@ -80,7 +82,7 @@ def test_a_floor_that_is_no_share_is_refused_and_the_ends_are_taken(floor: str) 
     assert policy("srtf-est:floor=0").spec == "srtf-est:floor=0"
 
 
-@pytest.mark.parametrize("spec", ["fifo", "sjf-est", "srtf-est", "loss-aware", "las", "las:first=10,second=20"])
+@pytest.mark.parametrize("spec", ["fifo", "sjf-est", "srtf-est", "loss-aware", "las", "las:first=0.5,second=20"])
 def test_a_policy_is_named_as_it_was_asked_for(spec: str) -> None:
     assert policy(spec).spec == spec
     assert set(POLICIES) == {"fifo", "sjf-est", "srtf-est", "loss-aware", "las"}
@@ -195,3 +197,11 @@ def test_a_job_without_an_estimate_ranks_last_and_its_key_stands_still() -> None
     endless = JobView("1", 0.0, 1, attained_s=50.0)
 
     assert policy("sjf-est").key(endless, 0.0) == policy("srtf-est").key(endless, 0.0) == (inf,)
+
+
+@pytest.mark.parametrize(("estimate_s", "first"), [(600.0, "fitted"), (500.0, "plain")])
+def test_slaq_counts_a_jobs_first_gpu_the_same_way_with_losses_and_without(estimate_s: float, first: str) -> None:
+    """1 + 100 / 200 - 100 / 260 = 1.115 against 1 + 60 s over the estimate."""
+    fitted = falling("fitted", (100.0, 1.0), (200.0, 0.5))
+
+    assert shares("slaq", [fitted, JobView("plain", 0.0, 1, estimate_s=estimate_s)], 1) == {first: 1}

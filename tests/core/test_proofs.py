@@ -293,3 +293,13 @@ def test_a_run_whose_tag_names_one_job_and_whose_seal_another_is_nobodys() -> No
 
     assert {each.code for each in decided.values() if isinstance(each, Refused)} == {"disputed-run"}
     assert len(decided) == 2
+
+
+@pytest.mark.parametrize(("user", "owner"), [("mallory", "alice"), ("", "alice"), ("", "")])
+def test_a_tag_in_a_strangers_run_or_one_of_nobody_proves_nothing(user: str, owner: str) -> None:
+    assert claimed(run(user=user), trust=TAGS, job=replace(JOB, user=owner)) is None
+    assert claimed(run(), trust=TAGS) is not None
+
+
+def test_a_run_that_does_not_say_when_it_was_made_is_of_no_life() -> None:
+    assert claimed(run(started_ms=None), trust=TAGS) is None

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core.binding import Trust
+from evalstopd.core.detectors import KDeclines
 from evalstopd.core.model import Job, Mode, Phase, Rung, StopAction
 from evalstopd.core.rules import (
     Rules,
     ServerClass,
     format_spec,
     is_governed,
+    make_detector,
     reckons_with_noise,
     site_terms,
     standing,
@@ -179,3 +181,9 @@ def test_a_server_that_turned_out_open_is_treated_as_one_and_its_tags_prove_noth
     declared = replace(SITE, trust=Trust(tags=True))
 
     assert declared.as_open() == replace(SITE, server=ServerClass.OPEN, trust=Trust(tags=False))
+
+
+def test_a_job_is_judged_by_its_own_rule_and_direction() -> None:
+    terms = replace(site_terms(SITE), rule="k-declines:k=3", mode=Mode.MIN)
+
+    assert make_detector(terms) == KDeclines(3, Mode.MIN)

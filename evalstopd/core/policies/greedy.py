@@ -1,7 +1,7 @@
 """Hand out GPUs one by one to whoever gains most from the next one."""
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heapreplace
 
 Gain = Callable[[int], float]
 
@@ -14,11 +14,8 @@ def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
     given = [0] * len(gains)
     heap = [(-_increment(gain, 0), place) for place, gain in enumerate(gains)]
     heapify(heap)
-    while gpus > 0 and heap:
-        lost, place = heap[0]
-        if lost >= 0:
-            heappop(heap)
-            continue
+    while gpus > 0 and heap and heap[0][0] < 0:
+        _, place = heap[0]
         given[place] += 1
         gpus -= 1
         heapreplace(heap, (-_increment(gains[place], given[place]), place))
