@@ -110,6 +110,8 @@ def test_the_watch_shows_the_whole_curve() -> None:
     assert (watch.rung_now, watch.rule_now, watch.metric_now, watch.mode_now) == (
         Rung.ENFORCE, "k-declines:k=2", "acc", Mode.MAX,
     )  # fmt: skip
+    (mirrored,) = decided(case(mode=Mode.MIN)).watches
+    assert (mirrored.best_step, mirrored.best_score, mirrored.mode_now) == (10, 1.0, Mode.MIN)
 
 
 def test_a_job_without_evals_stays_as_it_was() -> None:
