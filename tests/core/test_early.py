@@ -142,3 +142,8 @@ def test_without_a_notice_a_stop_is_said_to_come_at_once() -> None:
     assert "it is to be stopped, at once; the job will be cancelled" in nearing(
         told(terms=replace(TERMS, notice_s=0.0))
     )
+
+
+def test_a_telling_that_no_longer_stands_is_no_notice_whenever_it_was() -> None:
+    assert told_s(told(), replace(TERMS, rule="k-declines:k=3")) is None
+    assert told_s(replace(told(), best_step=50), TERMS) is None

@@ -1,12 +1,13 @@
 """Metrics known to mislead are refused or warned of; alarms that stop nothing."""
 
 from random import Random
+from statistics import fmean
 
 import pytest
 
 from evalstopd.core.guards import cautions, metric_cautions, proxy_alarm, set_size_caution
 from evalstopd.core.model import Eval, Mode
-from evalstopd.core.noise import from_items
+from evalstopd.core.noise import from_curve, from_items
 
 DPO = ("eval_rewards/margins", "eval_rewards/accuracies", "loss")
 
@@ -163,3 +164,28 @@ def test_what_tells_no_size_does_not_settle_a_disagreement(odd: Eval) -> None:
     """No error, none that is one, no share, or four items."""
     for curve in (OURS, THEIRS):
         assert set_size_caution([*curve, odd, odd, odd]) is None
+
+
+def raised(by: float, evals: int) -> list[float]:
+    """Return noisy scores of which the last third is raised."""
+    stream = Random(evals)
+    return [stream.gauss(0, 0.1) + (by if at >= evals - evals // 3 else 0) for at in range(evals)]
+
+
+def rise(scores: list[float]) -> float:
+    """Return the rise from the middle third to the last, in standard errors of the difference of two means."""
+    third = len(scores) // 3
+    return (fmean(scores[-third:]) - fmean(scores[-2 * third : -third])) / (from_curve(scores) * (2 / third) ** 0.5)
+
+
+@pytest.mark.parametrize("evals", [12, 14, 30])
+def test_the_alarm_asks_for_a_clear_rise_of_the_one_and_none_of_the_other(evals: int) -> None:
+    runs = [raised(step / 100, evals) for step in range(60)]
+    clear = next(scores for scores in runs if rise(scores) > 4)
+
+    for scores in runs:
+        assert (proxy_alarm(line(*scores), STEADY) is not None) == (rise(scores) >= 3)
+        assert (proxy_alarm(line(*clear), line(*scores)) is not None) == (rise(scores) < 1)
+    found = proxy_alarm(line(*clear), STEADY)
+    assert found is not None
+    assert found.startswith("the training reward still rises")

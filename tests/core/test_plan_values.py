@@ -330,3 +330,12 @@ def test_evidence_of_a_watch_without_a_run_names_none() -> None:
 
 def test_a_rule_that_asks_for_an_estimate_finds_none_and_lets_the_job_go_on() -> None:
     assert verdicts(evals(*FALL), replace(TERMS, rule="elapsed-fraction")) == (KEEP_GOING,) * 4
+
+
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.ENFORCE])
+def test_a_decision_takes_nothing_from_what_else_a_reading_brings(rung: Rung) -> None:
+    """The watch shows the whole curve, beyond the eval that decided, and the best checkpoint is wanted as ever."""
+    found = decided(case(evals(3.0, 2.0, 1.0, 0.5, arrived_s=NOW_S), rung=rung))
+
+    assert [each.last_step for each in found.watches] == [40]
+    assert [each.step for each in found.pins] == ([10] if rung is Rung.ENFORCE else [])
