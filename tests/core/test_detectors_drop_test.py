@@ -147,9 +147,11 @@ def test_a_fall_between_two_evals_by_hand() -> None:
     assert verdicts("drop-test-paper:sigma=1", 0.0, -1.42)[-1] == Declining(1, 2)
     assert verdicts("drop-test-paper:sigma=1", 0.0, -2.31)[-1] == Declining(1, 2)
     assert verdicts("drop-test-paper:sigma=2", 0.0, -4.62)[-1] == Declining(1, 2)
-    assert verdicts("drop-test-paper:sigma=1", 0.0, -2.32)[-1] == Stop(
-        "the last eval fell from the best stretch by 1.6 standard errors (limit 1.6)", 1
-    )
+    assert verdicts("drop-test-paper:sigma=2", 0.0, -2.8)[-1] == KeepGoing()
+    for sigma in (1, 2):
+        assert verdicts(f"drop-test-paper:sigma={sigma}", 0.0, -2.32 * sigma)[-1] == Stop(
+            "the last eval fell from the best stretch by 1.6 standard errors (limit 1.6)", 1
+        )
     assert verdicts("drop-test-paper:sigma=1", 0.0, 9.0)[-1] == KeepGoing()
     assert verdicts("drop-test-paper:sigma=1", 0.0, 2.32, mode=Mode.MIN)[-1] == Stop(
         "the last eval rose from the best stretch by 1.6 standard errors (limit 1.6)", 1
