@@ -3,7 +3,7 @@ BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real env bench nightly soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real env bench nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -49,6 +49,10 @@ bench: env
 
 nightly: env
 	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)
+
+mutation:
+	@tools/environment.sh $(BASE) mutation
+	@tools/mutation.sh $(BASE) $(MUTANTS)
 
 soak: env
 	$(PATHS) $(PY) -m bench.soak $(SOAK)

@@ -15,6 +15,8 @@ __all__ = ["cluster", "make_site", "reachable_directory", "slurm_machine", "slur
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("steady"), max_examples=10_000)
+# A mutant must meet the same examples in each run, or its fate is chance.
+settings.register_profile("mutation", settings.get_profile("steady"), max_examples=40, derandomize=True, database=None)
 settings.load_profile("steady")
 
 

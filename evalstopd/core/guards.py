@@ -100,9 +100,7 @@ def _gain(evals: Sequence[Eval], mode: Mode) -> float:
     third = len(scores) // 3
     rise = (sum(scores[-third:]) - sum(scores[-2 * third : -third])) / third
     error = from_curve(scores) * math.sqrt(2 / third)
-    if error > 0:
-        return rise / error
-    return _CLEAR if rise > 0 else min(rise, 0.0)
+    return rise / error if error > 0 else 0.0
 
 
 def _implied_items(each: Eval) -> float | None:

@@ -26,11 +26,6 @@ def recognise(jobs: Iterable[Job], watches: Iterable[Watch]) -> tuple[Sighting, 
     return tuple(_sight(job, held) for job in jobs)
 
 
-def is_same_life(watch: Watch, job: Job) -> bool:
-    """Tell whether an observation shows the very life that the watch knows."""
-    return watch.key.uid == job.uid and watch.key.job_id == job.job_id and watch.life == job.life
-
-
 def _sight(job: Job, held: Mapping[tuple[str, str], Watch]) -> Sighting:
     watch = held.get((job.cluster, job.job_id))
     if (

@@ -79,3 +79,43 @@ def test_tags_rewritten_later_do_not_take_a_run_that_was_proven_both_ways() -> N
 
 def test_a_deleted_run_binds_nothing() -> None:
     assert isinstance(bind([ALICE], {"r": run(deleted=True)}, {})[ALICE.key], Refused)
+
+
+def code(found: Bound | Refused) -> str:
+    return found.code if isinstance(found, Refused) else "bound"
+
+
+def test_each_refusal_has_its_own_code_and_a_line_for_the_report() -> None:
+    foreign = bind([BOB], {"r": run()}, held(ALICE))[BOB.key]
+    deleted = bind([ALICE], {"r": run(deleted=True)}, {})[ALICE.key]
+    disputed = bind([ALICE, BOB], {"r": run()}, {})[BOB.key]
+
+    assert [code(each) for each in (foreign, deleted, disputed)] == ["foreign-run", "deleted-run", "disputed-run"]
+    assert isinstance(disputed, Refused)
+    assert disputed.text.startswith("2 jobs")
+    assert isinstance(foreign, Refused)
+    assert "another owner" in foreign.text
+    assert isinstance(deleted, Refused)
+    assert deleted.text.endswith("is deleted")
+
+
+def test_a_tag_that_leaves_the_cluster_empty_names_the_job() -> None:
+    tags = {"slurm.job_id": "7", "slurm.cluster": ""}
+
+    assert bind([ALICE], {"r": run(tags)}, {}) == {ALICE.key: Bound("r", two_way=True)}
+
+
+def test_a_run_that_nobody_could_read_binds_one_way() -> None:
+    assert bind([ALICE], {}, {}) == {ALICE.key: Bound("r", two_way=False)}
+    assert code(bind([ALICE, BOB], {}, {})[ALICE.key]) == "disputed-run"
+
+
+def test_a_job_goes_on_with_its_own_run_and_takes_over_none() -> None:
+    assert bind([ALICE], {"r": run()}, held(ALICE)) == {ALICE.key: Bound("r", two_way=False, taken_over=False)}
+
+
+def test_runs_are_judged_apart() -> None:
+    other = claim("9", 1003, "s")
+    decided = bind([ALICE, BOB, other], {"r": run()}, {})
+
+    assert [code(decided[each.key]) for each in (ALICE, BOB, other)] == ["disputed-run", "disputed-run", "bound"]

@@ -169,3 +169,50 @@ def test_whatever_is_asked_no_cap_is_passed(asking: list[Decision], before: list
     if going and len(done) + len(going) > 1:
         freed = sum(each.gpus for each in done)
         assert freed + sum(each.gpus for each in going) <= CAPS.gpu_share * (running + freed)
+
+
+def test_a_trip_says_when_how_long_and_for_how_many_jobs() -> None:
+    account, other, site = trips("c", [*flood("a", 1, 3), *flood("b", 2, 4, 10)], (), CAPS, NOW_S)
+
+    assert (account.cluster, account.turn, account.at_s, account.until_s) == (
+        "c", Turn.TRIPPED, NOW_S, NOW_S + 7200.0,
+    )  # fmt: skip
+    assert account.text.startswith("3 jobs of one account")
+    assert other.text.startswith("4 jobs of one account")
+    assert replace(site, scope="", text="") == replace(account, scope="", text="")
+    assert "2 accounts" in site.text
+
+
+def test_without_a_new_trip_of_an_account_the_site_does_not_trip() -> None:
+    """Nor where breakers of other accounts hold from before."""
+    held = [BreakerTurn("c", account_scope(name), Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "") for name in "ab"]
+
+    assert scopes([*flood("a", 1, 3), *flood("b", 2, 3, 10)], held) == []
+
+
+def test_a_cap_that_holds_a_stop_back_says_which() -> None:
+    asking = [decision(1, gpus=30)]
+
+    def why(before: list[Decision], caps: Caps = CAPS) -> str:
+        return held_back(asking, before, 70, caps, NOW_S)[asking[0].key]
+
+    assert "the site's cap is 4" in why([decision(n, f"x{n}", acted=True) for n in range(10, 14)])
+    assert why([decision(n, acted=True) for n in (10, 11)]).startswith("2 jobs of its account")
+    assert "30 more would pass 50%" in why([decision(10, "b", gpus=30, acted=True)])
+
+
+def test_the_moment_of_a_turn_itself_does_not_count_again_and_a_reset_sees_to_it() -> None:
+    again = [*flood("a", 1, 9, ago_s=10), *flood("a", 1, 9, ago_s=5)]
+    expired = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 10, NOW_S - 7, "")
+
+    assert scopes(flood("a", 1, 9, ago_s=10), [expired]) == []
+    assert scopes(again, [reset(account_scope("a"), 10)]) == []
+    assert scopes(again, [reset(account_scope("b"), 10)]) == [account_scope("a")]
+
+
+def test_a_stop_that_is_let_go_counts_for_the_next_and_one_held_back_does_not() -> None:
+    asking = [decision(n, f"x{n}", gpus=0, ago_s=9 - n) for n in range(6)]
+
+    assert held(asking, []) == ["4", "5"]
+    big = [decision(1, "b", gpus=10, ago_s=3), decision(2, "c", gpus=90, ago_s=2), decision(3, "d", gpus=40, ago_s=1)]
+    assert held(big, [], running_gpus=100) == ["2"]

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from evalstopd.core.checkpoint_choice import best_smoothed, k_before
+from evalstopd.core.checkpoint_choice import best_smoothed, k_before, smoothed
 from evalstopd.core.detectors import Stop, detector, fold
 from evalstopd.core.model import Eval, JobView, Mode
 from tests.core.paper_curves import hacking
@@ -38,6 +38,7 @@ def test_the_papers_choice_counts_back_from_the_trigger() -> None:
     assert k_before(evals(1, 2), 2) is None
 
 
+@pytest.mark.rates
 def test_what_the_choice_costs_in_true_score() -> None:
     """Paper's curves, noise .05, k = 2: the best stretch loses .010 of true score, two evals before the stop .014."""
     stream, made = Random(1), detector("k-declines:k=2")
@@ -52,3 +53,19 @@ def test_what_the_choice_costs_in_true_score() -> None:
 
     assert sum(smooth) / len(smooth) == pytest.approx(0.010, abs=0.0015)
     assert sum(counted) / len(counted) == pytest.approx(0.014, abs=0.0015)
+
+
+def test_what_an_end_lacks_counts_as_the_next_worse_score() -> None:
+    curve = evals(0.4, 0.7, 0.1, 0.4)
+
+    assert [round(smoothed(curve, at, Mode.MAX), 6) for at in range(4)] == [0.5, 0.4, 0.4, 0.2]
+    assert [round(smoothed(curve, at, Mode.MIN), 6) for at in range(4)] == [0.6, 0.4, 0.4, 0.3]
+    assert smoothed(evals(0.5), 0, Mode.MAX) == 0.5
+
+
+def test_of_equal_stretches_the_earliest_is_chosen() -> None:
+    assert best_smoothed(evals(0.5, 0.5, 0.5, 0.5), Mode.MAX).step == 0
+
+
+def test_the_papers_choice_may_be_the_first_eval() -> None:
+    assert k_before(evals(3, 2, 1), 2).step == 0

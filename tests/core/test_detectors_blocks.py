@@ -1,5 +1,6 @@
 """The rule of blocks and the recommended one: invariances, noise, false stops on pure noise, what a verdict costs."""
 
+import math
 from random import Random
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, detector, fold
 from evalstopd.core.detectors.blocks import Blocks, best_stretch, block_means, block_size
-from evalstopd.core.model import Eval, JobView
+from evalstopd.core.model import Eval, JobView, Mode
 
 JOB = JobView("1", 0.0, 1)
 
@@ -37,6 +38,8 @@ def test_blocks_end_at_the_newest_score_and_drop_the_oldest_remainder() -> None:
 def test_the_best_stretch_is_a_mean_of_up_to_three_blocks() -> None:
     assert best_stretch([0.0, 3.0, 6.0, 3.0, 0.0]) == 4.0
     assert best_stretch([9.0, 0.0, 0.0, 0.0]) == 9.0
+    assert best_stretch([1.0, 8.0, 2.0, 0.0, 0.0]) == 4.5, "the first two"
+    assert best_stretch([0.0, 2.0, 9.0, 1.0, 0.0]) == 4.0
 
 
 def test_one_deep_dip_is_forgiven_and_three_are_not() -> None:
@@ -94,11 +97,13 @@ def test_scores_too_large_to_add_up_do_no_harm() -> None:
     assert len(verdicts("recommended", [9e307, -9e307] * 20)) == 40
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("evals", "most"), [(10, 0.06), (20, 0.10), (50, 0.10), (100, 0.10)])
 def test_the_recommended_rule_keeps_flat_runs_within_a_tenth_at_any_length(evals: int, most: float) -> None:
     assert share_of_flat_runs_stopped("recommended", evals, 1000) <= most
 
 
+@pytest.mark.rates
 def test_a_constant_threshold_lets_false_stops_grow_with_the_evals() -> None:
     """The reason why the recommended one grows: c = 1.4 alone stops a seventh of flat runs of 20 and a third of 100."""
     assert share_of_flat_runs_stopped("blocks:c=1.4", 100, 300) > 1.5 * share_of_flat_runs_stopped(
@@ -114,3 +119,130 @@ def test_the_recommended_rule_is_blocks_with_its_own_numbers() -> None:
     assert fold(recommended, JOB, [Eval(i, s) for i, s in enumerate(scores)]) == fold(
         blocks, JOB, [Eval(i, s) for i, s in enumerate(scores)]
     )
+
+
+PLAIN = "blocks:c=1,caution=0"
+
+
+def test_three_evals_below_the_best_by_the_margin_stop_the_run_and_each_is_counted() -> None:
+    """Errors of 1, c = 1 and no caution make a margin of 1."""
+    found = verdicts(PLAIN, [10.0] * 6 + [9.0] * 3, stderr=1.0)
+
+    assert found[5:] == (
+        KeepGoing(),
+        Declining(1, 3),
+        Declining(2, 3),
+        Stop("each of the last 3 evals lies below the best stretch (10) by more than 1 (noise 1)", 3),
+    )
+    assert verdicts(PLAIN, [10.0] * 6 + [9.01] * 3, stderr=1.0)[-1] == KeepGoing()
+    assert verdicts(PLAIN, [10.0] * 6 + [9.0, 9.01, 9.0], stderr=1.0)[-1] == Declining(1, 3)
+
+
+def test_where_less_is_better_the_reason_is_turned_back() -> None:
+    points = [Eval(i, score, 1.0) for i, score in enumerate([10.0] * 6 + [11.0] * 3)]
+    stop = fold(detector(PLAIN, Mode.MIN), JOB, points)[-1]
+
+    assert stop == Stop("each of the last 3 evals lies above the best stretch (10) by more than 1 (noise 1)", 3)
+
+
+def test_few_blocks_call_for_caution() -> None:
+    """Nine blocks: 1 + 12 / 9 of the margin, 1.167 at c = .5."""
+    assert isinstance(verdicts("blocks:c=0.5", [10.0] * 6 + [8.83] * 3, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts("blocks:c=0.5", [10.0] * 6 + [8.84] * 3, stderr=1.0)[-1], Stop)
+
+
+def test_the_margin_grows_after_twenty_evals() -> None:
+    """At 24 it is 1 + ln 1.2 = 1.182."""
+    grows = f"{PLAIN},growth=1"
+
+    assert isinstance(verdicts(grows, [10.0] * 17 + [9.0] * 3, stderr=1.0)[-1], Stop)
+    assert isinstance(verdicts(grows, [10.0] * 21 + [8.81] * 3, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts(grows, [10.0] * 21 + [8.82] * 3, stderr=1.0)[-1], Stop)
+
+
+def test_a_block_of_two_evals_has_half_the_variance() -> None:
+    """26 evals make 13 blocks of 2: the margin is .707. Its verdicts count in evals."""
+    stop = verdicts(PLAIN, [10.0] * 20 + [9.29] * 6, stderr=1.0)[-1]
+
+    assert stop == Stop(
+        "each of the last 3 means of 2 evals lies below the best stretch (10) by more than 0.707 (noise 0.707)", 6
+    )
+    assert verdicts(PLAIN, [10.0] * 20 + [9.3] * 6, stderr=1.0)[-1] == KeepGoing()
+    assert verdicts(PLAIN, [10.0] * 22 + [9.29] * 4, stderr=1.0)[-1] == Declining(4, 6, 2)
+
+
+def test_an_odd_eval_that_fills_no_block_is_the_oldest() -> None:
+    stop = verdicts(PLAIN, [100.0] + [10.0] * 18 + [9.29] * 6, stderr=1.0)[-1]
+
+    assert "best stretch (10)" in getattr(stop, "reason", "")
+
+
+def test_noise_that_cancels_within_a_block_is_seen_in_blocks_half_as_long() -> None:
+    """Evals that alternate by 1 either side show 1.71 for a block of two, whose means do not move at all."""
+    still = [10.0] * 20 + [9.0] * 6
+    swing = [score + (-1) ** at for at, score in enumerate(still)]
+
+    assert isinstance(verdicts(PLAIN, still, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts(PLAIN, swing, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts(f"{PLAIN},plain=1", swing, stderr=1.0)[-1], Stop)
+
+
+def test_the_logged_noise_is_the_root_mean_square_of_what_is_an_error() -> None:
+    """Errors of 3 and 4 in turn: 3.54."""
+
+    def last(score: float, odd: float | None) -> object:
+        scores = [100.0] * 6 + [score] * 3
+        points = [Eval(i, each, 3.0 + i % 2) for i, each in enumerate(scores[:8])] + [Eval(8, score, odd)]
+        return fold(detector(PLAIN), JOB, points)[-1]
+
+    for odd in (None, 0.0, -5.0, math.inf):
+        assert isinstance(last(96.46, odd), Stop)
+        assert not isinstance(last(96.47, odd), Stop)
+
+
+def test_a_rule_names_what_differs_from_the_usual() -> None:
+    assert detector("blocks").spec == "blocks:c=1.75,growth=0"
+    assert detector("recommended").spec == "recommended:c=1.8,growth=1.5"
+    assert detector("blocks:caution=6,slow=0.5,plain=1").spec == "blocks:c=1.75,growth=0,caution=6,slow=0.5,plain=1"
+
+
+@pytest.mark.parametrize("bad", ["c=inf", "growth=inf", "c=0", "growth=-1"])
+def test_a_factor_that_is_no_factor_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="blocks: c above 0 and growth of 0 or more"):
+        detector(f"blocks:{bad}")
+
+
+@pytest.mark.parametrize("bad", ["caution=inf", "slow=1.1", "slow=-1", "plain=2"])
+def test_a_variant_that_is_none_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="blocks: caution of 0 or more"):
+        detector(f"blocks:{bad}")
+    assert detector("blocks:slow=1").spec.endswith("slow=1")
+
+
+def test_blocks_of_eight_are_summed_in_three_rounds() -> None:
+    assert block_means(tuple(map(float, range(17))), 8) == [4.5, 12.5]
+
+
+def test_of_two_ways_to_a_stop_the_nearer_is_counted() -> None:
+    """Half the margin is enough for six evals in a row; three of those are half way, one of three is a third."""
+    halves = f"{PLAIN},slow=0.5"
+
+    assert verdicts(halves, [10.0] * 6 + [9.4, 9.4, 9.0], stderr=1.0)[-1] == Declining(3, 6)
+    assert verdicts(halves, [10.0] * 6 + [9.4, 9.0], stderr=1.0)[-1] == Declining(1, 3)
+    assert verdicts(halves, [10.0] * 5 + [9.4] * 4, stderr=1.0)[-1] == Declining(4, 6)
+
+
+def test_a_curve_that_bends_evenly_shows_noise_by_the_size_of_its_bends_alone() -> None:
+    """-t^2 bends by 2 throughout: their spread is 0 and half the smallest step .5; their size makes it 1.21."""
+    bend = [-float(t * t) for t in range(9)]
+
+    assert isinstance(verdicts("blocks:c=50,caution=0", bend)[-1], Stop)
+    assert verdicts("blocks:c=50,caution=0,plain=1", bend)[-1] == Declining(1, 3)
+
+
+def test_an_alternation_of_odd_length_shows_its_size_and_no_spread() -> None:
+    """25 bends of two kinds: the middle one is one of the two, and more than half of them lie on it."""
+    swing = [score + (-1) ** at for at, score in enumerate([10.0] * 21 + [9.0] * 6)]
+
+    assert isinstance(verdicts(PLAIN, swing, stderr=1.0)[-1], Stop)
+    assert not isinstance(verdicts(f"{PLAIN},plain=1", swing, stderr=1.0)[-1], Stop)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.detectors import Detector, KeepGoing, Stop, detector, fold
+from evalstopd.core.detectors import Declining, Detector, KeepGoing, Stop, detector, fold
 from evalstopd.core.model import Eval, JobView, Mode
 
 JOB = JobView("1", 0.0, 4, estimate_s=1000.0)
@@ -98,3 +98,50 @@ def test_parameters_that_make_no_sense_are_refused_in_words(spec: str, words: st
 @pytest.mark.parametrize("spec", ["patience:patience=5,min_delta=0.1", "loss-plateau:window=3", "elapsed-fraction"])
 def test_a_rules_text_makes_the_same_rule(spec: str) -> None:
     assert detector(detector(spec).spec) == detector(spec)
+
+
+@pytest.mark.parametrize("share", ["inf", "nan", "-1"])
+def test_a_share_that_no_job_can_reach_is_refused(share: str) -> None:
+    with pytest.raises(ValueError, match=f"share must be above 0, not {share}"):
+        detector(f"elapsed-fraction:share={share}")
+
+
+def test_each_rule_says_why_it_stops() -> None:
+    late = fold(detector("elapsed-fraction:share=0.3"), JOB, [Eval(1, 0.5, elapsed_s=300.0)])
+    flat = fold(detector("loss-plateau:window=1,min_gain=0.1"), JOB, losses(1.0, 0.95))
+    worse = fold(detector("patience:patience=2"), JOB, scores(3, 2, 1))
+
+    assert late == (Stop("30% of the estimated duration is over"),)
+    assert flat[-1] == Stop("the training loss fell by less than 0.1 over 1 evals")
+    assert worse == (KeepGoing(), Declining(1, 2), Stop("no better eval score for 2 evals", 2))
+
+
+def test_a_loss_that_gains_just_enough_goes_on() -> None:
+    rule = detector("loss-plateau:window=2,min_gain=0.5")
+
+    assert stops_at(rule, losses(2.0, 1.5, 1.5, 1.0)) is None
+    assert stops_at(rule, losses(2.0, 1.6, 1.6)) == 3
+    assert stops_at(rule, losses(2.0, 1.9, 1.4, 1.3)) is None, "the first and the last of the window count"
+
+
+@pytest.mark.parametrize("min_delta", ["inf", "nan"])
+def test_a_margin_that_nothing_can_pass_is_refused(min_delta: str) -> None:
+    for rule in ("patience", "k-declines", "smoothed-declines"):
+        with pytest.raises(ValueError, match="must be finite and not negative"):
+            detector(f"{rule}:min_delta={min_delta}")
+
+
+def test_a_gain_of_exactly_min_delta_is_no_new_best() -> None:
+    assert stops_at(detector("patience:patience=1,min_delta=0.5"), scores(1.0, 1.5)) == 2
+    assert stops_at(detector("patience:patience=1,min_delta=0.5"), scores(1.0, 1.75)) is None
+
+
+def test_patience_is_named_with_its_margin_only_where_it_has_one() -> None:
+    assert detector("patience").spec == "patience:patience=3"
+    assert detector("patience:min_delta=0.25").spec == "patience:patience=3,min_delta=0.25"
+
+
+def test_a_run_that_begins_with_no_score_has_waited_for_nothing() -> None:
+    rule = detector("patience:patience=1")
+
+    assert rule.step(rule.start(JOB), Eval(1, nan))[1] == KeepGoing()

@@ -6,11 +6,19 @@ from random import Random
 
 import pytest
 
-from evalstopd.core.detectors import Stop, detector, fold
+from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, detector, fold
 from evalstopd.core.detectors.guaranteed import levels
-from evalstopd.core.model import Eval, JobView
+from evalstopd.core.model import Eval, JobView, Mode
 
 JOB = JobView("1", 0.0, 1)
+
+
+@pytest.fixture(autouse=True)
+def _levels_made_anew() -> None:
+    """Levels that an earlier test had made must not answer in a later one."""
+    levels.cache_clear()
+
+
 Maker = Callable[[Random, int], list[float]]
 
 
@@ -49,6 +57,7 @@ def all_or_nothing(stream: Random, evals: int) -> list[float]:
     return [float(stream.random() < 0.5) for _ in range(evals)]
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(
     ("maker", "items"), [(flat, 20), (rising, 20), (stairs_by_the_past, 20), (all_or_nothing, 1), (flat, 1)]
 )
@@ -57,11 +66,13 @@ def test_false_stops_stay_under_alpha_where_the_null_holds(maker: Maker, items: 
     assert stopped(f"guaranteed:alpha={alpha},items={items}", maker, 100, 60) <= alpha
 
 
+@pytest.mark.rates
 def test_a_claim_of_more_items_than_there_are_breaks_the_bound() -> None:
     """The check on the check: with its null broken, the same measurement does exceed alpha."""
     assert stopped("guaranteed:alpha=0.2,items=400", flat, 60, 60) > 0.2
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(
     ("items", "drop", "low", "high"), [(50, 0.3, 0.9, 1.0), (200, 0.2, 0.9, 1.0), (1, 0.3, 0.0, 0.05)]
 )
@@ -91,3 +102,89 @@ def test_a_score_out_of_bounds_ends_the_proof_for_good() -> None:
 
     assert isinstance(fold(made, JOB, [Eval(i, s) for i, s in enumerate(falling)])[-1], Stop)
     assert not any(isinstance(v, Stop) for v in fold(made, JOB, [Eval(i, s) for i, s in enumerate([1.5, *falling])]))
+
+
+def test_levels_divide_the_scale_evenly_and_grow_with_the_items() -> None:
+    assert [len(levels(items)) for items in (1, 16, 25, 200, 256, 10**6)] == [6, 6, 8, 21, 24, 24]
+    assert [each.at for each in levels(1)] == pytest.approx([n / 7 for n in range(1, 7)])
+
+
+def test_each_level_bets_on_means_one_two_and_four_levels_away_within_the_scale() -> None:
+    """At 3 / 7: above on 4, 5 and 7 sevenths (7 is cut to .999), below on 2, 1 and -1 (cut to .001)."""
+    level = levels(1)[2]
+
+    def bets(*means: float) -> list[tuple[float, float]]:
+        return [(math.log(mean / (3 / 7)), math.log((1 - mean) / (4 / 7))) for mean in means]
+
+    assert [(bet.one, bet.zero) for bet in level.above] == [pytest.approx(each) for each in bets(4 / 7, 5 / 7, 0.999)]
+    assert [(bet.one, bet.zero) for bet in level.below] == [pytest.approx(each) for each in bets(2 / 7, 1 / 7, 0.001)]
+
+
+def test_the_proof_counts_in_tenths_and_says_what_it_proves() -> None:
+    made = detector("guaranteed:items=50,alpha=0.1")
+    verdicts = fold(made, JOB, [Eval(i, s) for i, s in enumerate([0.9] * 6 + [0.6] * 6)])
+    stop = next(each for each in verdicts if isinstance(each, Stop))
+
+    assert stop.reason == "it is proven at error 0.1 that the score's mean has fallen"
+    assert {each.of for each in verdicts if isinstance(each, Declining)} <= {10}
+    rising = fold(
+        detector("guaranteed:items=50", Mode.MIN), JOB, [Eval(i, s) for i, s in enumerate([0.1] * 9 + [0.9] * 9)]
+    )
+    assert getattr(rising[-1], "reason", "").endswith("has risen")
+
+
+def by_definition(scores: list[float], items: int, alpha: float) -> Verdict:
+    """Return the verdict on a whole run from the definition: sums over starts of the bets, nothing kept in between."""
+    at_levels, needed = levels(items), 2 * len(levels(items)) / alpha
+    found: list[tuple[float, int]] = []
+    for level in at_levels:
+
+        def evidence(seen: list[float], bets: tuple[object, ...]) -> float:
+            gains = [[math.exp(items * (s * bet.one + (1 - s) * bet.zero)) for s in seen] for bet in bets]
+            starts = range(len(seen))
+            won = sum(math.prod(each[at:]) / ((at + 1) * (at + 2)) for each in gains for at in starts)
+            return won / len(bets) + 1 / (len(seen) + 1)
+
+        proven = next((n for n in range(1, len(scores) + 1) if evidence(scores[:n], level.above) >= needed), None)
+        if proven is not None:
+            found.append((evidence(scores[proven:], level.below), len(scores) - proven))
+    strongest, since = max(found, default=(0.0, 0), key=lambda each: each[0])
+    if strongest >= needed:
+        return Stop(f"it is proven at error {alpha:g} that the score's mean has fallen", since)
+    tenths = int(10 * math.log(max(1.0, strongest)) / math.log(needed))
+    return Declining(tenths, 10) if tenths else KeepGoing()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_capital_that_is_carried_on_gives_what_the_definition_gives_anew(seed: int) -> None:
+    stream, items, alpha = Random(seed), 25, 0.1
+    scores = [share(stream, items, 0.8) for _ in range(6)] + [share(stream, items, 0.3) for _ in range(12)]
+    carried = fold(detector(f"guaranteed:items={items},alpha={alpha}"), JOB, [Eval(i, s) for i, s in enumerate(scores)])
+    stop = next(at for at, each in enumerate(carried) if isinstance(each, Stop))
+
+    assert list(carried[: stop + 1]) == [by_definition(scores[: n + 1], items, alpha) for n in range(stop + 1)]
+    assert any(isinstance(each, Declining) for each in carried)
+
+
+def test_the_scale_of_the_score_is_given_by_its_bounds() -> None:
+    scores = [0.9] * 8 + [0.2] * 8
+    plain = fold(detector("guaranteed:items=50"), JOB, [Eval(i, s) for i, s in enumerate(scores)])
+    scaled = detector("guaranteed:items=50,low=-10,high=30")
+
+    assert fold(scaled, JOB, [Eval(i, 40 * s - 10) for i, s in enumerate(scores)]) == plain
+    assert isinstance(plain[-1], Stop)
+
+
+def test_scores_on_the_bounds_are_within_them() -> None:
+    made = detector("guaranteed:items=1000")
+
+    for start in (1.0, 0.0):
+        verdicts = fold(made, JOB, [Eval(i, s) for i, s in enumerate([start] + [0.9] * 10 + [0.1] * 10)])
+        assert isinstance(verdicts[-1], Stop)
+
+
+@pytest.mark.parametrize("bad", ["alpha=0", "alpha=1", "items=0", "low=1", "low=-inf", "high=inf", "high=nan"])
+def test_a_null_that_cannot_be_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match=r"^guaranteed: alpha in"):
+        detector(f"guaranteed:{bad}")
+    assert detector("guaranteed:items=1,low=-1,high=0").spec == "guaranteed:alpha=0.05,items=1,low=-1,high=0"

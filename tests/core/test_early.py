@@ -6,7 +6,7 @@ import pytest
 
 from evalstopd.core.detectors import KEEP_GOING, Declining, Stop, Verdict, detector, fold
 from evalstopd.core.early import of_this_life, stands, told_s, warned
-from evalstopd.core.model import Eval, JobKey, JobView, Life, Mode, Rung
+from evalstopd.core.model import Eval, JobKey, JobView, Life, Mode, Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, Terms, Watch
 from evalstopd.core.words import early_state, nearing
 
@@ -114,3 +114,36 @@ def test_the_words_say_how_near_when_and_how_to_say_no() -> None:
     assert early is not None
     assert early_state(early) == "the owner was told at step 40, declining 1 of 2"
     assert early_state(replace(early, told_s=None)).startswith("whether the owner was told")
+
+
+def test_a_warning_holds_what_it_was_said_under() -> None:
+    watch = replace(WATCH, life=Life(2, 300), last_life=2)
+    fresh = warned(watch, replace(TERMS, action=StopAction.REQUEUE_HOLD), Declining(4, 6, 2), 200.0)
+
+    assert fresh == replace(
+        watch,
+        early=EarlyWarning(
+            2, 300, 200.0, 40, 4, 6, 30, 3, "k-declines:k=2", "m", "max", notice_s=60.0, action="requeue-hold"
+        ),
+    )
+
+
+def test_a_watch_that_was_never_warned_was_never_told() -> None:
+    assert told_s(WATCH, TERMS) is None
+    assert of_this_life(WATCH) is None
+    assert nearing(WATCH) == ""
+
+
+def test_a_decline_of_an_earlier_life_warns_nobody() -> None:
+    assert warned(replace(WATCH, life=Life(1, 250)), TERMS, NEAR, 200.0) is None
+
+
+def test_without_a_notice_a_stop_is_said_to_come_at_once() -> None:
+    assert "it is to be stopped, at once; the job will be cancelled" in nearing(
+        told(terms=replace(TERMS, notice_s=0.0))
+    )
+
+
+def test_a_telling_that_no_longer_stands_is_no_notice_whenever_it_was() -> None:
+    assert told_s(told(), replace(TERMS, rule="k-declines:k=3")) is None
+    assert told_s(replace(told(), best_step=50), TERMS) is None

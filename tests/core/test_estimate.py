@@ -31,3 +31,9 @@ def test_speed_grows_with_gpus_and_is_linear_without_a_cost_of_scaling() -> None
     assert speed_up(1, 0.3) == 1.0
     assert speed_up(8, 0.0) == 8.0
     assert speed_up(8, 0.1) == pytest.approx(8 / 1.7)
+
+
+def test_of_no_time_at_all_everything_is_done_and_less_than_a_second_is_some() -> None:
+    assert share_done(JobView("1", 0.0, 1, estimate_s=0.0, attained_s=5.0)) == 1.0
+    assert share_done(JobView("1", 0.0, 1, estimate_s=0.5, attained_s=0.25)) == 0.5
+    assert remaining_s(JobView("1", 0.0, 1, estimate_s=1000.0, attained_s=999.0), 0.5) == 500.0

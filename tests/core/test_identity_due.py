@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from evalstopd.core.due import after_read
-from evalstopd.core.identity import recognise
+from evalstopd.core.due import after_read, worth_a_look
+from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.model import Job, JobKey, Life, Mode, Phase, Rung
 from evalstopd.core.watch import Reads, Terms, Watch
 
@@ -70,3 +70,55 @@ def test_an_overdue_eval_is_asked_for_ever_more_rarely() -> None:
         now_s = reads.due_s
 
     assert waits == [50.0, 100.0, 200.0, 400.0, 800.0, 900.0]
+
+
+def test_what_is_seen_is_paired_with_what_is_kept() -> None:
+    assert recognise([JOB], [WATCH]) == (Sighting(WATCH.key, JOB, WATCH),)
+    elsewhere = replace(JOB, cluster="d")
+    assert recognise([elsewhere], [WATCH]) == (Sighting(JobKey("d", "7", 1001, 100), elsewhere, None),)
+
+
+def test_an_older_life_than_the_one_known_is_another_job() -> None:
+    known = replace(WATCH, life=Life(2, 500))
+
+    assert recognise([replace(JOB, restarts=1, submitted_s=400)], [known])[0].watch is None
+    assert recognise([replace(JOB, restarts=2, submitted_s=400)], [known])[0].watch is None
+
+
+def test_a_jobs_age_counts_from_its_start_and_at_ten_minutes_it_is_no_longer_young() -> None:
+    def due(now_s: float, empty: int = 0) -> float:
+        reads = after_read(Reads(empty=empty), now_s, arrived=False, tick_s=30.0, started_s=1000.0)
+        assert (reads.good_s, reads.empty) == (now_s, empty + 1)
+        return reads.due_s - now_s
+
+    assert due(1599.0, empty=3) == 30.0
+    assert due(1600.0, empty=3) == 480.0
+
+
+def test_two_arrivals_are_enough_for_a_gap_and_nine_are_remembered() -> None:
+    assert read_all([True, True], 500.0).due_s == 500.0 + 400.0
+    assert read_all([True] * 12, 100.0).arrivals == tuple(100.0 * n for n in range(3, 12))
+
+
+def test_an_arrival_ends_the_count_of_empty_reads() -> None:
+    assert [read_all([True, False, False, *rest], 10.0).empty for rest in ((), (True,))] == [2, 0]
+
+
+def looks(age_s: float, over_s: float, tick_s: float = 30.0) -> int:
+    """Return in how many passes of a time one looks for the run of a job of that age."""
+    passes = range(1, int(over_s / tick_s) + 1)
+    return sum(worth_a_look(age_s, 1e6 + n * tick_s, tick_s) for n in passes)
+
+
+def test_a_run_is_looked_for_each_tick_at_first_then_ever_more_rarely() -> None:
+    """At 800 s every 100 s, from two hours on every quarter of an hour, and never more often than the ticks come."""
+    assert looks(599.0, 3000.0) == 100
+    assert looks(800.0, 3000.0) == 30
+    assert looks(600.0, 3000.0) == 40
+    assert looks(7200.0, 9000.0) == looks(1e6, 9000.0) == 10
+    assert looks(600.0, 3000.0, tick_s=300.0) == 10
+
+
+def test_a_look_comes_in_the_pass_after_its_time() -> None:
+    """At 800 s the times are the hundreds."""
+    assert [worth_a_look(800.0, now_s, 30.0) for now_s in (999.0, 1000.0, 1029.0, 1030.0)] == [False, True, True, False]

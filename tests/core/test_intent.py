@@ -285,3 +285,122 @@ def test_a_cancel_is_only_ever_the_answer_to_a_whole_picture(
         assert see.same_terms
         assert now_s >= intent.not_before_s
         assert state in (State.PROMOTED, State.SIGNALLED)
+
+
+def test_a_move_is_dated_and_changes_nothing_else() -> None:
+    assert move(INTENT, State.WARNED, 51.0) == replace(INTENT, state=State.WARNED, changed_s=51.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"keep": True}, "the comment says evalstop=keep"),
+        ({"ending": Ending("COMPLETED", 1.0)}, "the job ended by itself: COMPLETED"),
+        ({"same_life": False}, "the job id now names another"),
+        ({"phase": Phase.ENDED}, "the job no longer runs"),
+        ({"killed": True}, "the kill switch is set"),
+        ({"rung": Rung.OBSERVE}, "the job's rung is now observe"),
+        ({"same_terms": False}, "the job is now judged by another"),
+        ({"best_step": 9}, "a new best score at step 9"),
+        ({"stale": True}, "its evals could not be read"),
+    ],
+)
+def test_what_withdraws_a_stop_is_named(change: dict[str, object], why: str) -> None:
+    step = next_step(at(State.WARNED), replace(GOOD, **change), 100.0)  # type: ignore[arg-type]
+
+    assert isinstance(step, GiveUp)
+    assert step.why.startswith(why)
+
+
+def test_a_curve_that_could_not_be_read_is_no_new_best() -> None:
+    assert next_step(at(State.WARNED), replace(GOOD, best_step=None), 60.0) == Promote(PIN)
+
+
+def test_a_stop_without_a_checkpoint_says_what_became_of_it() -> None:
+    lost = replace(PIN, state=PinState.LOST, why="rotated away")
+
+    assert next_step(at(State.WARNED), replace(GOOD, pin=lost), 60.0) == GiveUp(
+        State.ABANDONED, "no safe checkpoint: rotated away"
+    )
+    assert next_step(at(State.WARNED), replace(GOOD, pin=None), 60.0) == GiveUp(
+        State.ABANDONED, "no safe checkpoint: none was pinned"
+    )
+
+
+def test_five_cancels_are_the_most() -> None:
+    assert next_step(at(State.PROMOTED, cancel_tries=4), GOOD, 100.0) == Cancel()
+    assert next_step(at(State.PROMOTED, cancel_tries=5), GOOD, 100.0) == GiveUp(
+        State.ABANDONED, "still running after 5 cancels"
+    )
+
+
+def test_an_end_that_cannot_be_learned_closes_the_intent_as_abandoned() -> None:
+    unknown = replace(GOOD, phase=None, same_life=False, ending=Ending("UNKNOWN", None))
+    step = next_step(at(State.CANCELLED), unknown, 100.0)
+
+    assert isinstance(step, GiveUp)
+    assert step.state is State.ABANDONED
+    assert step.why.startswith("how the job ended")
+
+
+@pytest.mark.parametrize("end", ["REQUEUED", "PREEMPTED"])
+def test_a_job_that_goes_on_after_a_cancel_alone_is_confirmed_as_it_ended(end: str) -> None:
+    """Only a reversible stop is undone by going on."""
+    see = replace(WAITS, ending=Ending(end, 70.0))
+
+    assert next_step(at(State.CANCELLED), see, 61.0) == Confirm(Ending(end, 70.0))
+
+
+def test_why_a_stop_counts_as_undone_is_said() -> None:
+    def how(intent: Intent, see: Situation) -> str:
+        step = next_step(intent, see, 99.0)
+        assert isinstance(step, Undo)
+        return step.how
+
+    cancelled = at(State.CANCELLED, action=StopAction.REQUEUE_HOLD)
+    ended = replace(WAITS, phase=None, next_life=None, held=False, later=Ending("COMPLETED", 99.0))
+
+    assert how(cancelled, replace(WAITS, held=False)).startswith("it was not held")
+    assert how(HELD, replace(WAITS, held=False)) == "it was released"
+    assert how(HELD, ended).startswith("it was released and has ended")
+
+
+def test_a_held_job_that_squeue_cannot_place_is_waited_for() -> None:
+    step = next_step(HELD, replace(WAITS, phase=Phase.UNKNOWN, held=False), 99.0)
+
+    assert isinstance(step, Wait)
+    assert step.why.startswith("it is held")
+    assert isinstance(next_step(HELD, replace(WAITS, phase=Phase.UNKNOWN, next_life=Life(2, 90)), 99.0), Undo)
+
+
+def test_a_held_job_whose_end_nobody_noted_is_confirmed_as_unknown() -> None:
+    gone = replace(WAITS, phase=None, next_life=None, held=False)
+
+    assert next_step(replace(HELD, ending=None), gone, 99.0) == Confirm(Ending("UNKNOWN", None))
+
+
+def test_another_job_under_the_id_of_a_held_one_means_that_it_is_gone() -> None:
+    other = replace(WAITS, phase=Phase.RUNNING, next_life=None, held=False)
+
+    assert next_step(HELD, other, 99.0) == Confirm(REQUEUED_END)
+
+
+def test_a_request_to_cancel_took_effect_once_the_life_is_over_or_the_id_is_anothers() -> None:
+    tried = at(State.PROMOTED, cancel_tries=1)
+
+    assert next_step(tried, replace(GOOD, same_life=False), 61.0) == NoteCancelled()
+    assert next_step(tried, replace(GOOD, phase=Phase.ENDING), 61.0) == NoteCancelled()
+    assert next_step(tried, replace(GOOD, ending=CANCELLED_END), 61.0) == NoteCancelled()
+    for phase in (None, Phase.SUSPENDED, Phase.UNKNOWN):
+        assert isinstance(next_step(tried, replace(GOOD, phase=phase), 61.0), Wait)
+
+
+def test_a_job_that_is_not_seen_running_is_waited_for_in_words() -> None:
+    step = next_step(at(State.WARNED), replace(GOOD, phase=Phase.SUSPENDED), 61.0)
+
+    assert isinstance(step, Wait)
+    assert step.why.startswith("the job is not seen running")
+
+
+def test_an_intent_is_named_by_job_life_and_trigger() -> None:
+    assert replace(INTENT, life=Life(2, 300)).id == "c:7:1000:100:2:3"

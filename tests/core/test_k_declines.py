@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.curve import curve
+from evalstopd.core.curve import best, curve, is_score, per_step
 from evalstopd.core.detectors import Declining, KDeclines, KeepGoing, Stop, Verdict, detector, fold
 from evalstopd.core.model import Eval, JobView, Mode, Point
 
@@ -19,6 +19,7 @@ def answers(rule: KDeclines, values: list[float]) -> tuple[Verdict, ...]:
     return fold(rule, VIEW, [Eval(step, value) for step, value in enumerate(values)])
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize(("k", "mean", "runs"), [(1, 2.718, 8000), (2, 7.924, 8000), (3, 29.98, 6000)])
 def test_flat_noise_is_stopped_after_the_exact_mean_number_of_evals(k: int, mean: float, runs: int) -> None:
     """The law holds for any i.i.d. continuous noise, whatever its size (paper.md: 2.718 / 7.924 / 29.98)."""
@@ -167,3 +168,46 @@ def test_a_rule_reads_back_from_its_own_text(text: str) -> None:
 
 def test_never_lets_every_run_go_on() -> None:
     assert set(fold(detector("never"), VIEW, [Eval(i, -float(i)) for i in range(50)])) == {KeepGoing()}
+
+
+def test_the_reason_says_how_often_which_way_and_by_what_margin() -> None:
+    rises = answers(KDeclines(1, Mode.MIN, min_delta=0.25), [1.0, 2.0])[-1]
+
+    assert rises == Stop("the eval score rose 1 times in a row by more than 0.25 each", 1)
+
+
+def test_the_largest_double_and_what_comes_near_it_is_no_score() -> None:
+    assert [is_score(value) for value in (None, 0.0, 9.9e307, -9.9e307, 1e308, -1e308)] == [
+        False, True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_the_best_is_the_earliest_of_equals() -> None:
+    seen = [Eval(1, 0.2), Eval(2, 0.5), Eval(3, 0.5), Eval(4, 0.2)]
+
+    assert [getattr(best(seen, mode), "step", None) for mode in (Mode.MAX, Mode.MIN)] == [2, 1]
+    assert best([], Mode.MAX) is None
+
+
+def test_a_point_keeps_on_the_curve_what_is_known_of_it() -> None:
+    point = Point("r", 3, 0.5, 1000, life=2, arrived_s=9.0, stderr=0.1, metric="acc")
+
+    assert curve([point]) == (Eval(3, 0.5, 0.1, 2, "r", 9.0),)
+
+
+@pytest.mark.parametrize(
+    ("other", "wins"),
+    [
+        (Point("a", 1, 0.1, 5, life=1), True),
+        (Point("a", 1, 0.1, 3000, life=0), True),
+        (Point("a", 1, 0.9, 5, life=0), False),
+        (Point("a", 1, 0.6, 2000, life=0), True),
+        (Point("s", 1, 0.5, 2000, life=0), True),
+        (Point("a", 1, 0.5, 2000, life=0), False),
+    ],
+)
+def test_of_two_points_at_a_step_the_later_life_then_time_then_value_then_run_counts(other: Point, wins: bool) -> None:
+    held = Point("r", 1, 0.5, 2000, life=0)
+
+    for order in ([held, other], [other, held]):
+        assert per_step(order) == ((other if wins else held),)

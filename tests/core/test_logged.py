@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from evalstopd.core.logged import completed, is_beside, is_share
+from evalstopd.core.logged import completed, is_beside, is_share, with_errors
 from evalstopd.core.model import Point
 from evalstopd.core.noise import from_items, items_behind
 
@@ -111,3 +111,45 @@ def test_nothing_is_read_for_a_metric_without_points() -> None:
 @pytest.mark.parametrize("items", [5, 100, 20_000])
 def test_the_items_behind_an_error_are_found_again(score: float, items: int) -> None:
     assert items_behind(score, from_items(score, items)) == pytest.approx(items, rel=1e-6)
+
+
+def test_an_eval_without_an_error_of_its_own_step_gets_none() -> None:
+    assert errors("acc", {"acc": [(1, 0.5), (2, 0.6)], "acc_stderr": [(2, 0.02)]}) == [None, 0.02]
+
+
+def test_inspects_mean_has_its_error_beside_it_too() -> None:
+    assert is_beside("match/stderr", {"match/mean"})
+    assert is_beside("acc_stderr", ())
+    assert not is_beside("acc", {"acc"})
+
+
+def test_of_several_errors_at_a_step_the_nearest_in_time_counts() -> None:
+    points = [Point("r", 1, 0.5, 1000)]
+    beside = [Point("r", 1, 0.1, 900), Point("r", 1, 0.2, 1050), Point("r", 1, 0.3, 1200), Point("r", 2, 0.4, 1000)]
+
+    assert [each.stderr for each in with_errors(points, beside)] == [0.2]
+
+
+def test_the_nearest_in_time_may_be_earlier_or_later_and_ties_go_to_the_smaller() -> None:
+    point = [Point("r", 1, 0.5, 1000)]
+
+    for at, error in ((990, 0.9), (1010, 0.9)):
+        far = [Point("r", 1, 0.1, 500), Point("r", 1, 0.2, 1600), Point("r", 1, error, at)]
+        assert [each.stderr for each in with_errors(point, far)] == [error]
+    assert [each.stderr for each in with_errors(point, [Point("r", 1, v, 900) for v in (0.3, 0.2)])] == [0.2]
+
+
+def test_what_is_no_error_counts_as_not_logged() -> None:
+    for bad in (0.0, -0.1, math.inf, math.nan):
+        assert errors("acc", {"acc": [(1, 0.5)], "acc_stderr": [(1, bad)]}) == [None]
+
+
+def test_the_ends_of_the_scale_have_an_error_too_and_one_item_is_enough() -> None:
+    for score in (0.0, 1.0):
+        assert errors("acc", {"acc": [(1, score)], "acc_items": [(1, 1)]}) == [from_items(score, 1)]
+
+
+def test_a_share_without_any_count_gets_no_error() -> None:
+    assert errors("acc", {"acc": [(1, 0.5)]}) == [None]
+    assert completed("acc", [Point("r", 1, 0.5, 1)], {"acc"}, lambda _: ())[0].stderr is None
+    assert errors("acc", {"acc": [(1, 0.5)], "acc_n": [(1, 1e12)]}) == [from_items(0.5, 10**12)]

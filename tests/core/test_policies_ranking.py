@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from evalstopd.core.model import JobView
 from evalstopd.core.policies import POLICIES, STEADY, elastic, policy, rank
+from evalstopd.core.policies.fifo import Fifo
 
 specs = st.sampled_from(sorted(POLICIES))
 times = st.floats(0, 1e5, allow_nan=False)
@@ -115,3 +116,23 @@ def test_an_eval_changes_a_key_only_where_the_policy_says_so(
     later = job._replace(loss_drop_per_s=drop, declines=declines)
 
     assert chosen.sees_evals or chosen.key(job, 0.0) == chosen.key(later, 0.0)
+
+
+class Aging(Fifo):
+    """Who has waited longest against what it asks for goes first: a key that the time moves."""
+
+    def key(self, job: JobView, now_s: float) -> tuple[float, ...]:
+        return (-(now_s - job.submitted_s) / job.gpus,)
+
+
+def test_the_order_is_that_of_the_moment_it_is_asked_for() -> None:
+    jobs = [JobView("old", 0.0, 4), JobView("new", 90.0, 1)]
+
+    assert [job.job_id for job in rank(Aging(), jobs, 100.0)] == ["old", "new"]
+    assert [job.job_id for job in rank(Aging(), jobs, 200.0)] == ["new", "old"]
+
+
+def test_equal_keys_are_broken_by_submit_time_then_id() -> None:
+    jobs = [JobView("b", 5.0, 1), JobView("a", 5.0, 1), JobView("c", 1.0, 1)]
+
+    assert [job.job_id for job in rank(policy("loss-aware"), jobs, 0.0)] == ["c", "a", "b"]

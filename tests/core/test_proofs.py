@@ -1,5 +1,7 @@
 """Seals and tags as proofs: what was not made for this run by this life of this job binds nothing."""
 
+import hashlib
+import hmac
 from dataclasses import replace
 
 import pytest
@@ -225,3 +227,79 @@ def test_the_seal_of_a_stranger_in_my_run_does_not_take_it_from_me() -> None:
     holder = Binding(key(JOB), "r", "comment", two_way=True, since_s=1.0)
 
     assert isinstance(bind([thief], {"r": facts}, {"r": holder}, SEALS)[thief.key], Refused)
+
+
+def test_a_seal_is_made_as_it_is_written_down() -> None:
+    """Prolog scripts and clients make it with tools of their own, so the bytes are part of the promise."""
+    words = b"evalstop-job-1|c|7|1001|0|100000"
+    secret = hmac.new(KEY, words, hashlib.sha256).hexdigest()
+
+    assert job_secret(KEY, replace(JOB, cluster="C"), "100000") == f"100000.{secret}"
+    assert seal(f"100000.{secret}", "r") == f"100000.{hmac.new(secret.encode(), b'r', hashlib.sha256).hexdigest()}"
+    assert MAC_TAG == "evalstop.mac"
+
+
+def test_the_clocks_of_nodes_may_differ_by_five_minutes() -> None:
+    assert SiteKey(KEY).sealed(JOB, "r", sealed(JOB, "r", issued_s=STARTED_S - 300))
+    assert not SiteKey(KEY).sealed(JOB, "r", sealed(JOB, "r", issued_s=STARTED_S - 301))
+    early = 1000 * (STARTED_S - 300)
+    assert claimed(run(started_ms=early), trust=TAGS) is not None
+    assert claimed(run(started_ms=early - 1), trust=TAGS) is None
+
+
+def test_a_key_of_just_32_bytes_is_long_enough() -> None:
+    assert SiteKey(b"k" * 32).key == b"k" * 32
+    with pytest.raises(ValueError, match="at least 32 bytes"):
+        SiteKey(b"k" * 31)
+
+
+@pytest.mark.parametrize(("trust", "alone"), [(Trust(), True), (SEALS, False), (TAGS, False), (BOTH, False)])
+def test_runs_are_looked_for_where_they_could_prove_anything(trust: Trust, alone: bool) -> None:
+    assert trust.comment_only is alone
+
+
+def test_a_tag_names_no_job_that_has_not_started() -> None:
+    assert claimed(run(), trust=TAGS, job=replace(JOB, started_s=None)) is None
+
+
+def test_what_is_ambiguous_is_said() -> None:
+    two = claimed(run("s", mac=sealed(JOB, "s")), run("u", mac=sealed(JOB, "u")))
+    other = claimed(run("s", mac=sealed(JOB, "s")), named="c")
+
+    assert isinstance(two, Refused)
+    assert two.text.startswith("2 running runs")
+    assert isinstance(other, Refused)
+    assert other.text.startswith("the comment names one run")
+
+
+def test_without_any_proof_the_comment_still_claims_and_nothing_else_does() -> None:
+    assert claimed(named="r") == Claim(key(JOB), JOB, "r", Proof.COMMENT)
+    assert claimed() is None
+
+
+def test_the_seal_in_the_run_that_the_comment_names_makes_it_two_way() -> None:
+    named = Claim(key(JOB), JOB, "r")
+    facts = run(mac=sealed(JOB, "r"))
+    untagged = replace(facts, tags={MAC_TAG: sealed(JOB, "r")})
+
+    assert bind([named], {"r": untagged}, {}, SEALS) == {named.key: Bound("r", two_way=True)}
+    assert bind([named], {"r": replace(facts, tags={})}, {}, SEALS) == {named.key: Bound("r", two_way=False)}
+
+
+def test_a_run_whose_tag_names_one_job_and_whose_seal_another_is_nobodys() -> None:
+    second = replace(JOB, job_id="8", raw_id=8)
+    claims = [Claim(key(JOB), JOB, "r"), Claim(key(second), second, "r")]
+    decided = bind(claims, {"r": run(mac=sealed(second, "r"), job=JOB)}, {}, SEALS)
+
+    assert {each.code for each in decided.values() if isinstance(each, Refused)} == {"disputed-run"}
+    assert len(decided) == 2
+
+
+@pytest.mark.parametrize(("user", "owner"), [("mallory", "alice"), ("", "alice"), ("", "")])
+def test_a_tag_in_a_strangers_run_or_one_of_nobody_proves_nothing(user: str, owner: str) -> None:
+    assert claimed(run(user=user), trust=TAGS, job=replace(JOB, user=owner)) is None
+    assert claimed(run(), trust=TAGS) is not None
+
+
+def test_a_run_that_does_not_say_when_it_was_made_is_of_no_life() -> None:
+    assert claimed(run(started_ms=None), trust=TAGS) is None

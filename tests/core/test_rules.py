@@ -4,8 +4,21 @@ from dataclasses import replace
 
 import pytest
 
+from evalstopd.core.binding import Trust
+from evalstopd.core.detectors import KDeclines
 from evalstopd.core.model import Job, Mode, Phase, Rung, StopAction
-from evalstopd.core.rules import Rules, ServerClass, is_governed, site_terms, standing
+from evalstopd.core.rules import (
+    Rules,
+    ServerClass,
+    format_spec,
+    is_governed,
+    make_detector,
+    reckons_with_noise,
+    site_terms,
+    standing,
+)
+from evalstopd.core.spec import Spec
+from evalstopd.core.watch import Terms
 from evalstopd.core.wishes import parse_comment
 
 SITE = Rules(rung=Rung.ENFORCE, metric="acc", server=ServerClass.AUTHENTICATED)
@@ -89,3 +102,88 @@ def test_jobs_without_gpus_of_other_partitions_exempt_or_heterogeneous_are_not_g
     assert not is_governed(replace(JOB, het_id=7), SITE)
     assert not is_governed(JOB, replace(SITE, partitions=("other",)))
     assert not is_governed(JOB, replace(SITE, exempt_accounts=("ml",)))
+
+
+def why(rules: Rules, comment: str = "", first: Rules | None = None) -> str:
+    return standing(site_terms(first or rules), parse_comment(comment), rules).why
+
+
+def test_the_reason_for_a_rung_is_the_first_that_holds_it_down() -> None:
+    assert why(SITE) == "the rung this job was first seen on"
+    assert why(replace(SITE, rung=Rung.WARN), first=SITE) == "the site's rung"
+    assert "open MLflow server" in why(OPEN)
+    assert why(SITE, "evalstop=observe") == "the owner's wish"
+    assert "evalstop_typo" in why(SITE, "evalstop_typo=1")
+
+
+def test_a_longer_notice_reaches_a_job_already_seen() -> None:
+    later = replace(SITE, notice_s=SITE.notice_s + 1)
+
+    assert standing(site_terms(SITE), parse_comment(""), later).terms.notice_s == SITE.notice_s + 1
+
+
+def test_the_sites_terms_are_its_settings() -> None:
+    rules = replace(SITE, mode=Mode.MIN, items=98, action=StopAction.REQUEUE_HOLD, notice_s=7.0)
+
+    assert site_terms(rules) == Terms(
+        Rung.ENFORCE,
+        "recommended",
+        "acc",
+        Mode.MIN,
+        trusted=True,
+        notice_s=7.0,
+        action=StopAction.REQUEUE_HOLD,
+        items=98,
+    )
+    assert not site_terms(OPEN).trusted
+
+
+@pytest.mark.parametrize(
+    ("first", "now", "fewest"), [(0, 0, 0), (100, 0, 100), (0, 100, 100), (100, 50, 50), (50, 100, 50)]
+)
+def test_the_fewer_items_count_and_a_number_once_known_stays(first: int, now: int, fewest: int) -> None:
+    seen = site_terms(replace(SITE, items=first))
+    rules = replace(SITE, items=now)
+
+    assert standing(seen, parse_comment(""), rules).terms.items == fewest
+    assert standing(seen, parse_comment("evalstop_metric=acc"), rules).terms.items == fewest
+    assert standing(seen, parse_comment("evalstop_metric=other"), rules).terms.items == 0
+    assert standing(seen, parse_comment(""), replace(rules, metric="other")).terms.items == first
+
+
+def test_a_standing_is_lowered_never_raised() -> None:
+    stands = standing(site_terms(SITE), parse_comment("evalstop=warn"), SITE)
+
+    assert stands.at_most(Rung.ENFORCE, "a breaker") == stands
+    assert stands.at_most(Rung.WARN, "a breaker") == stands
+    lowered = stands.at_most(Rung.OBSERVE, "a breaker")
+    assert (lowered.terms, lowered.why) == (replace(stands.terms, rung=Rung.OBSERVE), "a breaker")
+
+
+@pytest.mark.parametrize(
+    ("rule", "weighs"),
+    [("recommended", True), ("drop-test-safe:sigma=1", True), ("k-declines:k=3", False), ("never", False)],
+)
+def test_only_rules_that_weigh_a_fall_reckon_with_noise(rule: str, weighs: bool) -> None:
+    assert reckons_with_noise(replace(site_terms(SITE), rule=rule)) is weighs
+
+
+def test_a_rule_without_parameters_is_written_as_its_name() -> None:
+    assert format_spec(Spec("never")) == "never"
+    assert format_spec(Spec("k-declines", (("k", 3.0), ("min_delta", 0.5)))) == "k-declines:k=3,min_delta=0.5"
+
+
+def test_a_job_with_one_gpu_in_a_watched_partition_is_governed() -> None:
+    assert is_governed(replace(JOB, gpus=1), replace(SITE, partitions=("other", "gpu"), exempt_accounts=("guests",)))
+
+
+def test_a_server_that_turned_out_open_is_treated_as_one_and_its_tags_prove_nothing() -> None:
+    declared = replace(SITE, trust=Trust(tags=True))
+
+    assert declared.as_open() == replace(SITE, server=ServerClass.OPEN, trust=Trust(tags=False))
+
+
+def test_a_job_is_judged_by_its_own_rule_and_direction() -> None:
+    terms = replace(site_terms(SITE), rule="k-declines:k=3", mode=Mode.MIN)
+
+    assert make_detector(terms) == KDeclines(3, Mode.MIN)

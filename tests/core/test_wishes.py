@@ -90,3 +90,15 @@ def test_merging_keeps_what_is_there_and_replaces_the_key() -> None:
 @given(st.text(alphabet="ab=,; keplsto", max_size=60))
 def test_after_merging_keep_the_veto_is_always_understood(comment: str) -> None:
     assert parse_comment(merge_token(comment, "evalstop", "keep")).keep
+
+
+def test_a_fault_names_what_is_wrong_cut_to_forty_characters() -> None:
+    assert parse_comment("evalstop_typo=1").faults == ("'evalstop_typo' is not a known key",)
+    assert parse_comment("evalstop=maybe").faults == ("evalstop has the unknown value 'maybe'",)
+    assert parse_comment("mlflow_run=a mlflow_run=a").faults == ("'mlflow_run' is given more than once",)
+    assert parse_comment("evalstop=" + "x" * 50).faults == (f"evalstop has the unknown value '{'x' * 40}'",)
+
+
+def test_only_the_first_equals_sign_parts_key_and_value() -> None:
+    assert parse_comment("mlflow_run=a=b").faults == ("mlflow_run has the unknown value 'a=b'",)
+    assert parse_comment("other=evalstop_k=3") == Wishes()

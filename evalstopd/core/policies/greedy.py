@@ -1,7 +1,7 @@
 """Hand out GPUs one by one to whoever gains most from the next one."""
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heapreplace
 
 Gain = Callable[[int], float]
 
@@ -15,11 +15,8 @@ def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
     reached = [gain(1) for gain in gains]
     heap = [(-first, place) for place, first in enumerate(reached)]
     heapify(heap)
-    while gpus > 0 and heap:
-        lost, place = heap[0]
-        if lost >= 0:
-            heappop(heap)
-            continue
+    while gpus > 0 and heap and heap[0][0] < 0:
+        _, place = heap[0]
         given[place] += 1
         gpus -= 1
         further = gains[place](given[place] + 1)

@@ -1,0 +1,158 @@
+"""The chain over the book: what a seal covers, how links follow one another, and how a head is written down."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from evalstopd.core import chain
+from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Link, extend, parse_head, seal
+from evalstopd.core.credit import Credit
+from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import JobKey, Life, Rung
+from evalstopd.core.watch import Remark
+
+KEY = JobKey("c", "7", 1001, 100)
+EVIDENCE = Evidence(
+    rule="k-declines:k=2", metric="acc", mode="max", run_id="r", proof="comment", two_way=True, steps=(1, 2),
+    scores=(3.0, 2.0), trigger_step=2, best_step=1, best_score=3.0, k_before_step=1, declines=1, reason="it fell",
+)  # fmt: skip
+INTENT = Intent(KEY, Life(0, 100), Rung.ENFORCE, EVIDENCE, created_s=1000.0, not_before_s=1060.0)
+EVENT = IntentEvent(INTENT.id, 3, 1000.0, "decided", "it fell")
+CREDIT = Credit(INTENT.id, KEY, "alice", "ml", 2.0, 5000.0, "released")
+WOULD_BE = WouldBeStop(KEY, Life(1, 200), 1000.0, EVIDENCE)
+REMARK = Remark("job 7", "foreign-run", "it is another's", 1000.0)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_seal_is_the_hash_of_compact_json() -> None:
+    """Anyone can check a book with other tools, so the bytes are part of the promise."""
+    assert seal("b", "event", "x:1", "d") == sha256('["b","event","x:1","d"]')
+    assert seal("b", "event", "\u00e9\U0001f600", "d") == sha256('["b","event","\u00e9\U0001f600","d"]')
+    assert len(seal("b", "event", "\udcff", "d")) == 64, "what no text may hold is sealed too"
+
+
+def test_a_row_is_sealed_by_its_fields_in_the_order_of_their_names_without_its_own_name() -> None:
+    assert chain.event(EVENT) == Entry(
+        "event", f"{INTENT.id}:3", sha256('{"at_s":1000.0,"kind":"decided","text":"it fell"}')
+    )
+    assert chain.remark(9, REMARK) == Entry(
+        "remark", "9", sha256('{"at_s":1000.0,"code":"foreign-run","subject":"job 7","text":"it is another\'s"}')
+    )
+
+
+def test_a_credits_key_is_sealed_with_it() -> None:
+    key = '{"cluster":"c","job_id":"7","submitted_s":100,"uid":1001}'
+    text = f'{{"account":"ml","at_s":5000.0,"gpu_hours":2.0,"how":"released","key":{key},"user":"alice"}}'
+
+    assert chain.credit(CREDIT) == Entry("credit", INTENT.id, sha256(text))
+
+
+def test_a_would_be_stop_is_named_by_its_life() -> None:
+    entry = chain.would_be(WOULD_BE)
+
+    assert (entry.kind, entry.ref) == ("would-be", "c:7:1001:100:1:200")
+    renamed = replace(WOULD_BE, life=Life(2, 300), key=replace(KEY, job_id="8"))
+    assert chain.would_be(renamed).digest == entry.digest, "the name is not sealed twice"
+    assert chain.would_be(replace(WOULD_BE, at_s=1001.0)).digest != entry.digest
+
+
+def test_the_evidence_is_sealed_once_and_the_state_apart_from_it() -> None:
+    moved = replace(INTENT, state=State.WARNED, changed_s=1001.0)
+    forged = replace(INTENT, evidence=replace(EVIDENCE, scores=(3.0, 2.5)))
+
+    assert chain.decision(moved) == chain.decision(INTENT)
+    assert chain.standing(moved) != chain.standing(INTENT)
+    assert chain.decision(forged) != chain.decision(INTENT)
+    assert chain.standing(forged) == chain.standing(INTENT)
+    assert (chain.decision(INTENT).kind, chain.standing(INTENT).kind) == ("decision", "intent")
+    assert chain.decision(INTENT).ref == chain.standing(INTENT).ref == INTENT.id
+
+
+def test_what_a_decision_says_is_its_evidence_and_when_it_was_made() -> None:
+    """Fields with their default are left out, so that a later version may add one; tuples are written as lists."""
+    evidence = (
+        '{"best_score":3.0,"best_step":1,"declines":1,"k_before_step":1,"metric":"acc","mode":"max","proof":"comment",'
+        '"reason":"it fell","rule":"k-declines:k=2","run_id":"r","scores":[3.0,2.0],"steps":[1,2],"trigger_step":2,'
+        '"two_way":true}'
+    )
+
+    assert chain.decision(INTENT).digest == sha256(f'{{"created_s":1000.0,"evidence":{evidence}}}')
+
+
+def test_a_rung_is_sealed_by_its_word_and_fields_with_their_default_are_left_out() -> None:
+    life = '{"restarts":0,"submitted_s":100}'
+    key = '{"cluster":"c","job_id":"7","submitted_s":100,"uid":1001}'
+
+    assert chain.standing(INTENT).digest == sha256(
+        f'{{"key":{key},"life":{life},"not_before_s":1060.0,"rung":"enforce"}}'
+    )
+
+
+@pytest.mark.parametrize("same", [1000, 1000.0])
+def test_a_database_that_gives_back_a_whole_number_or_loses_the_sign_of_zero_breaks_no_seal(same: float) -> None:
+    assert chain.event(replace(EVENT, at_s=same)) == chain.event(EVENT)
+    assert chain.event(replace(EVENT, at_s=-0.0)) == chain.event(replace(EVENT, at_s=0.0))
+
+
+def test_links_count_on_and_each_seals_the_one_before() -> None:
+    first, second = extend(4, "before", [Entry("a", "1", "x"), Entry("b", "2", "y")])
+
+    assert first == Link(5, "a", "1", "x", seal("before", "a", "1", "x"))
+    assert second == Link(6, "b", "2", "y", seal(first.hash, "b", "2", "y"))
+    assert extend(4, "before", []) == ()
+
+
+ALL = Appended([INTENT], [INTENT, INTENT], [EVENT], [CREDIT], [WOULD_BE], [REMARK, REMARK])
+
+
+def test_a_transactions_rows_are_linked_in_a_fixed_order_and_remarks_are_numbered_by_their_links() -> None:
+    links = ALL.links(10, GENESIS)
+
+    assert [each.kind for each in links] == [
+        "decision", "intent", "intent", "event", "credit", "would-be", "remark", "remark",
+    ]  # fmt: skip
+    assert [(each.seq, each.ref) for each in links[-2:]] == [(17, "17"), (18, "18")]
+    assert list(ALL.remark_numbers(10)) == [17, 18]
+    assert links[0] == extend(10, GENESIS, [chain.decision(INTENT)])[0]
+
+
+@pytest.mark.parametrize("gone", ["decided", "intents", "events", "credits", "would_be"])
+def test_every_row_before_a_remark_moves_its_number(gone: str) -> None:
+    fewer = replace(ALL, **{gone: ()})
+
+    assert fewer.remark_numbers(0)[0] == ALL.remark_numbers(0)[0] - len(getattr(ALL, gone))
+    assert [each.seq for each in fewer.links(0, GENESIS) if each.kind == "remark"] == list(fewer.remark_numbers(0))
+
+
+HASH = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        (f"12:{HASH}", Head(12, HASH)),
+        (f" 12:{HASH.upper()}\n", Head(12, HASH)),
+        (HASH, Head(None, HASH)),
+        (f"{'9' * 18}:{HASH}", Head(10**18 - 1, HASH)),
+    ],
+)
+def test_a_head_is_read_from_its_text(text: str, head: Head) -> None:
+    assert parse_head(text) == head
+    assert parse_head(head.text) == head
+
+
+@pytest.mark.parametrize(
+    "text", ["", "12", f"x:{HASH}", HASH[1:], f"12:{HASH}0", f"\u0663:{HASH}", f"{'9' * 19}:{HASH}"]
+)
+def test_what_is_no_head_is_refused_and_shown_harmlessly(text: str) -> None:
+    with pytest.raises(ValueError, match="neither LENGTH:HASH nor a hash") as refused:
+        parse_head(text)
+    assert str(refused.value).isascii()
+
+
+def test_an_empty_chain_has_a_head() -> None:
+    assert Head().text == "0:" + "0" * 64

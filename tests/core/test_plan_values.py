@@ -1,0 +1,341 @@
+"""The plan, case by case: what a stop says, when it is decided, what is pinned, and which checkpoint is chosen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
+from evalstopd.core.identity import Sighting
+from evalstopd.core.intent import Evidence, Intent, WouldBeStop
+from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Rung, StopAction
+from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason, verdicts
+from evalstopd.core.rules import Standing
+from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
+from evalstopd.core.wishes import Signal, Wishes
+
+NOW_S, EARLIER_S = 5000.0, 4900.0
+STAMP = Stamp(NOW_S, "hash", "1.2")
+KEY, LIFE = JobKey("c", "7", 1001, 100), Life(1, 200)
+TERMS = Terms(Rung.ENFORCE, "k-declines:k=2", "acc", Mode.MAX, notice_s=60.0, action=StopAction.REQUEUE_HOLD)
+JOB = Job(
+    "c", "7", 7, 1001, "alice", Phase.RUNNING, "RUNNING", 200, 250, 1, 8, account="ml", nodes=("n1", "n2")
+)  # fmt: skip
+NOTHING = Known(pins={}, open_intents={}, triggered={}, booked=frozenset())
+FALL = (1.0, 3.0, 2.0, 1.0)
+
+
+def evals(*scores: float, life: int = 1, arrived_s: float = EARLIER_S, first: int = 10) -> tuple[Eval, ...]:
+    return tuple(Eval(first + 10 * at, score, None, life, "r", arrived_s) for at, score in enumerate(scores))
+
+
+def case(points: Sequence[Eval] = evals(*FALL), **terms: object) -> Case:
+    under = replace(TERMS, **terms)  # type: ignore[arg-type]
+    watch = Watch(KEY, LIFE, 150.0, under, run_id="r", two_way=True, started_s=250.0)
+    return Case(Sighting(KEY, JOB, watch), watch, Standing(under, "test"), Wishes(), tuple(points), "comment")
+
+
+def decided(one: Case, known: Known = NOTHING) -> Plan:
+    return plan([one], known, STAMP)
+
+
+def triggers(one: Case, known: Known = NOTHING) -> list[int]:
+    found = decided(one, known)
+    return [each.evidence.trigger_step for each in (*found.intents, *found.would_be)]
+
+
+EVIDENCE = Evidence(
+    rule="k-declines:k=2",
+    metric="acc",
+    mode="max",
+    run_id="r",
+    proof="comment",
+    two_way=True,
+    steps=(10, 20, 30, 40),
+    scores=FALL,
+    trigger_step=40,
+    best_step=20,
+    best_score=3.0,
+    k_before_step=20,
+    declines=2,
+    reason="the eval score fell 2 times in a row, from the best 3 at step 20 to 1 at step 40",
+    settings_hash="hash",
+    version="1.2",
+)
+
+
+def test_an_intent_holds_all_that_it_was_decided_on_and_whom_it_concerns() -> None:
+    one = replace(case(), wishes=Wishes(signal=Signal("USR1", 30)))
+
+    assert decided(one).intents == (
+        Intent(
+            KEY,
+            LIFE,
+            Rung.ENFORCE,
+            EVIDENCE,
+            created_s=NOW_S,
+            not_before_s=NOW_S + 60.0,
+            changed_s=NOW_S,
+            signal=Signal("USR1", 30),
+            user="alice",
+            nodes=("n1", "n2"),
+            gpus=8,
+            account="ml",
+            action=StopAction.REQUEUE_HOLD,
+        ),
+    )
+    assert decided(one).would_be == ()
+
+
+def test_the_observe_rung_books_the_same_evidence() -> None:
+    found = decided(case(rung=Rung.OBSERVE))
+
+    assert found.would_be == (WouldBeStop(KEY, LIFE, NOW_S, EVIDENCE),)
+    assert (found.intents, found.pins) == ((), ())
+
+
+def test_evidence_has_the_standard_errors_where_any_was_logged() -> None:
+    points = evals(*FALL)
+    (intent,) = decided(case([replace(points[0], stderr=0.1), *points[1:]])).intents
+
+    assert intent.evidence.stderrs == (0.1, None, None, None)
+
+
+def test_the_watch_shows_the_whole_curve() -> None:
+    (watch,) = decided(case()).watches
+
+    assert (watch.evals, watch.declines) == (4, 2)
+    assert (watch.last_step, watch.last_score, watch.last_life) == (40, 1.0, 1)
+    assert (watch.best_step, watch.best_score, watch.best_life) == (20, 3.0, 1)
+    assert (watch.rung_now, watch.rule_now, watch.metric_now, watch.mode_now) == (
+        Rung.ENFORCE, "k-declines:k=2", "acc", Mode.MAX,
+    )  # fmt: skip
+    (mirrored,) = decided(case(mode=Mode.MIN)).watches
+    assert (mirrored.best_step, mirrored.best_score, mirrored.mode_now) == (10, 1.0, Mode.MIN)
+
+
+def test_a_job_without_evals_stays_as_it_was() -> None:
+    one = case(())
+
+    assert decided(one) == Plan(watches=(one.watch,))
+
+
+def test_the_counter_of_each_verdict() -> None:
+    assert [declines(each) for each in (KEEP_GOING, Declining(1, 3), Stop("fell", 3))] == [0, 1, 3]
+
+
+def test_a_reason_says_from_where_to_where() -> None:
+    watch = replace(case().watch, best_score=2 / 3, best_step=5, last_score=0.25, last_step=9)
+
+    assert reason(Stop("it fell"), watch) == "it fell, from the best 0.666667 at step 5 to 0.25 at step 9"
+
+
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.WARN, Rung.ENFORCE])
+def test_a_slow_reading_decides_what_a_fast_one_would_have(rung: Rung) -> None:
+    """All came at once: the first stop among them counts, and its evidence ends there."""
+    late = evals(3.0, 2.0, 1.0, 0.5, arrived_s=NOW_S)
+
+    assert triggers(case(late, rung=rung)) == [30]
+    assert triggers(case([replace(each, arrived_s=EARLIER_S) for each in late], rung=rung)) == [40]
+
+
+def test_of_a_slow_reading_only_a_stop_that_no_later_best_withdraws() -> None:
+    """Where nothing would be done, the stop is booked all the same."""
+    late = evals(3.0, 2.0, 1.0, 4.0, arrived_s=NOW_S)
+
+    assert triggers(case(late)) == []
+    assert triggers(case(late, rung=Rung.OBSERVE)) == [30]
+
+
+def test_an_eval_of_an_earlier_life_decides_nothing() -> None:
+    history = evals(*FALL, life=0)
+
+    assert triggers(case(history)) == []
+    assert triggers(case([*history[:-1], replace(history[-1], life=1)])) == [40]
+
+
+def test_after_an_earlier_decision_only_a_later_eval_decides_anew() -> None:
+    assert triggers(case(), replace(NOTHING, triggered={KEY: 40})) == []
+    assert triggers(case(), replace(NOTHING, triggered={KEY: 39})) == [40]
+    assert triggers(case(rung=Rung.OBSERVE), replace(NOTHING, triggered={KEY: 40})) == [40], "an intent is no would-be"
+
+
+def test_nothing_is_decided_against_a_veto_beside_an_open_intent_or_under_the_kill_switch() -> None:
+    (intent,) = decided(case()).intents
+
+    assert triggers(replace(case(), wishes=Wishes(keep=True))) == []
+    assert triggers(case(), replace(NOTHING, open_intents={KEY: intent})) == []
+    assert triggers(case(), replace(NOTHING, killed=True)) == []
+    assert triggers(case(rung=Rung.OFF)) == []
+
+
+def test_a_would_be_stop_is_booked_once_and_no_kill_switch_hinders_it() -> None:
+    observed = case(rung=Rung.OBSERVE)
+
+    assert triggers(observed, replace(NOTHING, booked=frozenset([KEY]))) == []
+    assert triggers(case(), replace(NOTHING, booked=frozenset([KEY]))) == [40], "it does not keep an intent out"
+    assert triggers(observed, replace(NOTHING, killed=True)) == [40]
+
+
+@pytest.mark.parametrize(
+    ("step", "state", "before", "found"),
+    [
+        (20, PinState.LOST, 30, []),
+        (20, PinState.LOST, None, [40]),
+        (10, PinState.LOST, 30, [40]),
+        (20, PinState.PINNED, 30, [40]),
+    ],
+)
+def test_that_the_best_checkpoint_is_lost_is_said_once(
+    step: int, state: PinState, before: int | None, found: list[int]
+) -> None:
+    known = replace(
+        NOTHING,
+        pins={KEY: (Pin(KEY, step, 3.0, state, 1.0, 1),)},
+        triggered={} if before is None else {KEY: before},
+    )
+
+    assert triggers(case(), known) == found
+
+
+def warned_at(told_s: float | None) -> EarlyWarning:
+    return EarlyWarning(1, 200, 4000.0, 30, 1, 2, 20, 3, TERMS.rule, "acc", "max", 60.0, told_s)
+
+
+def told(told_s: float | None) -> Case:
+    one = case()
+    return replace(one, watch=replace(one.watch, early=warned_at(told_s)))
+
+
+@pytest.mark.parametrize(
+    ("told_s", "not_before_s"),
+    [(4970.0, 5030.0), (4000.0, 5000.0), (5010.0, 5060.0), (None, 5060.0)],
+)
+def test_the_notice_runs_from_an_early_warning_that_stands(told_s: float | None, not_before_s: float) -> None:
+    """Never before the decision, nor from a telling in the future."""
+    (intent,) = decided(told(told_s)).intents
+
+    assert (intent.told_s, intent.not_before_s) == (told_s, not_before_s)
+
+
+def test_an_early_warning_serves_one_intent() -> None:
+    (again,) = decided(told(4970.0), replace(NOTHING, triggered={KEY: 30})).intents
+
+    assert (again.told_s, again.not_before_s) == (None, 5060.0)
+
+
+NEAR = evals(1.0, 3.0, 2.0)
+
+
+def test_one_step_before_a_stop_the_owner_is_told_and_the_watch_says_so() -> None:
+    found = decided(case(NEAR))
+
+    assert [(each.early.step, each.early.at_s) for each in found.warned if each.early] == [(30, NOW_S)]
+    assert found.warned == found.watches
+    assert found.intents == ()
+    assert decided(case(NEAR[:2])).warned == ()
+
+
+def test_no_early_warning_comes_where_no_stop_may_or_after_one() -> None:
+    (intent,) = decided(case()).intents
+
+    assert decided(replace(case(NEAR), wishes=Wishes(keep=True))).warned == ()
+    assert decided(case(NEAR), replace(NOTHING, killed=True)).warned == ()
+    assert decided(case(NEAR), replace(NOTHING, open_intents={KEY: intent})).warned == ()
+    assert decided(case(NEAR), replace(NOTHING, triggered={KEY: 5})).warned == ()
+    assert decided(case(NEAR, rung=Rung.OBSERVE)).warned == ()
+    assert decided(case()).warned == ()
+
+
+def wanted(one: Case, *held: Pin) -> tuple[Pin, ...]:
+    return decided(one, replace(NOTHING, pins={KEY: held})).pins
+
+
+@pytest.mark.parametrize("rung", [Rung.WARN, Rung.ENFORCE])
+def test_the_best_checkpoint_is_wanted_from_the_warn_rung_on(rung: Rung) -> None:
+    """A step of this life was saved after it started, at 250 s."""
+    want = Pin(KEY, 20, 3.0, PinState.WANTED, NOW_S, 1, 250.0)
+
+    assert wanted(case(NEAR, rung=rung)) == (want,)
+    assert wanted(case(NEAR, rung=rung), replace(want, step=10)) == (want,)
+    assert wanted(case(NEAR, rung=rung), want) == ()
+    assert wanted(case(NEAR, rung=Rung.OBSERVE)) == ()
+
+
+def test_a_step_that_was_evaluated_anew_makes_its_pin_outdated() -> None:
+    """By this life again: saved after the first was wanted. By this life for the first time: after its start."""
+    outdated = Pin(KEY, 20, 3.0, PinState.OUTDATED, NOW_S, 1, 250.0)
+
+    assert wanted(case(NEAR), Pin(KEY, 20, 2.5, PinState.PINNED, 4000.0, 1)) == (replace(outdated, since_s=4000.0),)
+    assert wanted(case(NEAR), Pin(KEY, 20, 2.5, PinState.PINNED, 100.0, 1)) == (outdated,)
+    assert wanted(case(NEAR), Pin(KEY, 20, 3.0, PinState.PINNED, 4000.0, 0)) == (outdated,)
+
+
+def test_a_checkpoint_of_history_may_be_as_old_as_it_is() -> None:
+    history = evals(*FALL[:3], life=0)
+
+    assert wanted(case(history)) == (Pin(KEY, 20, 3.0, PinState.WANTED, NOW_S, 0, 0.0),)
+
+
+def test_where_slurm_does_not_say_when_the_life_started_any_age_will_do() -> None:
+    one = case(NEAR)
+    nameless = replace(one, watch=replace(one.watch, started_s=None))
+
+    assert [each.since_s for each in wanted(nameless)] == [0.0]
+
+
+LUCKY = evals(0.1, 0.9, 0.2, 0.8, 0.8, 0.8, 0.1, 0.1)
+WEIGHED = case(LUCKY, rule="drop-test-safe:sigma=0.01")
+
+
+def chosen(one: Case, *held: Pin) -> list[int | None]:
+    return [each.evidence.chosen_step for each in decided(one, replace(NOTHING, pins={KEY: held})).intents]
+
+
+SAFE = Pin(KEY, 50, 0.8, PinState.PINNED, 1.0, 1)
+
+
+def test_a_pinned_checkpoint_of_a_better_stretch_is_chosen_over_the_maximum() -> None:
+    """The maximum .9 stands alone (.4 with its neighbours), step 50 among its like (.8)."""
+    assert chosen(WEIGHED) == [20]
+    assert chosen(WEIGHED, SAFE) == [50]
+    assert chosen(WEIGHED, replace(SAFE, step=30)) == [30], "(.9 + .2 + .8) / 3 is better than (.1 + .9 + .2) / 3"
+    assert chosen(WEIGHED, replace(SAFE, step=70)) == [20]
+
+
+def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
+    assert chosen(WEIGHED, replace(SAFE, state=PinState.WANTED)) == [20]
+    assert chosen(WEIGHED, replace(SAFE, restarts=0)) == [20]
+    assert chosen(WEIGHED, replace(SAFE, step=55)) == [20]
+
+
+def test_where_less_is_better_the_choice_is_mirrored() -> None:
+    mirrored = case(
+        [replace(each, score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
+    )
+
+    assert chosen(mirrored, SAFE) == [50]
+
+
+def test_a_rule_that_counts_declines_keeps_the_maximum() -> None:
+    assert chosen(case(), Pin(KEY, 10, 1.0, PinState.PINNED, 1.0, 1)) == [None]
+
+
+def test_evidence_of_a_watch_without_a_run_names_none() -> None:
+    one = case()
+    (intent,) = decided(replace(one, watch=replace(one.watch, run_id=None, two_way=False))).intents
+
+    assert (intent.evidence.run_id, intent.evidence.two_way) == ("", False)
+
+
+def test_a_rule_that_asks_for_an_estimate_finds_none_and_lets_the_job_go_on() -> None:
+    assert verdicts(evals(*FALL), replace(TERMS, rule="elapsed-fraction")) == (KEEP_GOING,) * 4
+
+
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.ENFORCE])
+def test_a_decision_takes_nothing_from_what_else_a_reading_brings(rung: Rung) -> None:
+    """The watch shows the whole curve, beyond the eval that decided, and the best checkpoint is wanted as ever."""
+    found = decided(case(evals(3.0, 2.0, 1.0, 0.5, arrived_s=NOW_S), rung=rung))
+
+    assert [each.last_step for each in found.watches] == [40]
+    assert [each.step for each in found.pins] == ([10] if rung is Rung.ENFORCE else [])
