@@ -181,7 +181,7 @@ def test_an_odd_eval_that_fills_no_block_is_the_oldest() -> None:
 
 
 def test_noise_that_cancels_within_a_block_is_seen_in_blocks_half_as_long() -> None:
-    """Evals that alternate by 1 either side show 1.71 for a block of two, whose means do not move at all; by .4, .68."""
+    """Alternating by 1 either side, evals show 1.71 for a block of two, whose means do not move at all; by .4, .68."""
     still = [10.0] * 20 + [9.0] * 6
     swing, little = ([score + by * (-1) ** at for at, score in enumerate(still)] for by in (1.0, 0.4))
 
