@@ -108,6 +108,7 @@ def tick(
     import threading
 
     from evalstopd.log import start_log
+    from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_loop
 
@@ -121,13 +122,14 @@ def tick(
         report, lines = loop.tick(), []
         loop.close()
     result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
-    _print(result, as_json, lambda: "\n".join([report.summary, *lines]))
+    _print(result, as_json, lambda: "\n".join(plain(each, 4000) for each in (report.summary, *lines)))
     raise typer.Exit(0 if report.good else 1)
 
 
 @app.command()
 def check(config: Config = None, as_json: AsJson = False) -> None:
     """Say in plain words whether everything the daemon needs is there. Changes nothing."""
+    from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_checks
 
@@ -135,7 +137,9 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
     _print(
         [{"what": each.what, "good": each.good, "text": each.text} for each in results],
         as_json,
-        lambda: "\n".join(f"{'ok ' if each.good else 'BAD'}  {each.what}: {each.text}" for each in results),
+        lambda: "\n".join(
+            f"{'ok ' if each.good else 'BAD'}  {each.what}: {plain(each.text, 1000)}" for each in results
+        ),
     )
     raise typer.Exit(0 if all(each.good for each in results) else 1)
 

@@ -13,6 +13,10 @@ class Rejected(EvalstopError):
     """The world said no to one thing (no right, unknown id, not the owner's); only that thing is affected."""
 
 
+class PastCaps(Rejected):
+    """One run, or all the runs of one job, are more than the caps allow: it is quarantined, and nothing else."""
+
+
 class NotRequeueable(Rejected):
     """Slurm may not requeue this job: it was submitted so, or has no batch script that could start anew."""
 

@@ -108,7 +108,10 @@ class MetricsSource(Protocol):
     """The tracker, for reading: one run's trouble never costs another run its reading."""
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
-        """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+        """Return for each query its reading, or why there is none.
+
+        Rejected: unknown run; PastCaps: more than one run may cost, which costs no other; else Unavailable.
+        """
 
 
 class RunFinder(Protocol):
@@ -117,8 +120,8 @@ class RunFinder(Protocol):
     def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
         """Return for each job the running runs whose tags `slurm.job_id` and `slurm.cluster` name it.
 
-        Those tags may be anybody's: they prove nothing. One small call a job; Rejected where a job has more runs
-        than can be looked at, else Unavailable: that job's trouble alone.
+        Those tags may be anybody's: they prove nothing. One small call a job; PastCaps where a job has more runs
+        than can be looked at, else Rejected or Unavailable: that job's trouble alone.
         """
 
 

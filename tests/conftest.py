@@ -7,6 +7,11 @@ import pytest
 from demo.rig.mlflow_server import MlflowServer
 from hypothesis import HealthCheck, settings
 
+from tests.e2e.fixtures import cluster, make_site, reachable_directory, slurm_machine, slurm_users
+
+# One cluster for the folders that need one: fixtures imported twice would start two.
+__all__ = ["cluster", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
+
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("steady"), max_examples=10_000)

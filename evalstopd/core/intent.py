@@ -248,6 +248,7 @@ class Wait:
 
 Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | Hold | Undo | GiveUp | Wait
 UNKNOWN_END = "UNKNOWN"
+_CANCELLED_ENDS = ("CANCELLED",)
 _MOST_CANCELS = 5
 _CANCELLING = (State.PROMOTED, State.SIGNALLED)
 _MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
@@ -279,6 +280,8 @@ def _after_cancel(intent: Intent, see: Situation) -> Step:
         return Wait("the end is not seen yet")
     if ending.state == UNKNOWN_END:
         return GiveUp(State.ABANDONED, "how the job ended could not be learned")
+    if intent.action is StopAction.CANCEL and ending.state not in _CANCELLED_ENDS:
+        return GiveUp(State.ABANDONED, f"the job ended by itself before the cancel: {ending.state}")
     if intent.action is StopAction.CANCEL or ending.state not in REQUEUED_ENDS or _is_gone(see):
         return Confirm(ending)
     if see.phase is Phase.PENDING and see.next_life is not None and see.held:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from evalstopd.core.binding import UNPROVEN, Claim, Proof, Refused, RunFacts, claim_of
 from evalstopd.core.model import JobKey
 from evalstopd.core.rules import Rules
-from evalstopd.errors import EvalstopError, Rejected
+from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import RunFinder
 
@@ -67,7 +67,8 @@ def _claim(
     if isinstance(answer, Rejected):
         # Anyone may call a run this job's: a flood must not undo what the owner wrote into the comment.
         if one.wishes.run_id is None:
-            return Refused("unclear-runs", f"its run cannot be told from others: {answer}")
+            code = "quarantine-runs" if isinstance(answer, PastCaps) else "unclear-runs"
+            return Refused(code, f"its run cannot be told from others: {answer}")
         answer = ()
     if isinstance(answer, EvalstopError):
         return answer

@@ -13,7 +13,7 @@ from evalstopd.core.model import JobKey, Point
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
-from evalstopd.errors import Rejected
+from evalstopd.errors import PastCaps, Rejected
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
@@ -245,6 +245,8 @@ def _refusals(seen: Observation, now_s: float) -> Iterable[Remark]:
             yield Remark(key.text, "ambiguous-comment", f"no action: {one.wishes.faults[0]}", now_s)
         elif isinstance(decision, Refused):
             yield Remark(key.text, decision.code, f"no action: {decision.text}", now_s)
+        elif isinstance(error, PastCaps):
+            yield Remark(key.text, "quarantine-run", f"no action: {error}", now_s)
         elif isinstance(error, Rejected):
             yield Remark(key.text, "run-refused", f"no action: {error}", now_s)
         elif not one.standing.terms.metric:

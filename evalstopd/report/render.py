@@ -76,9 +76,10 @@ def explanation(found: Explanation) -> RenderableType:
     proven = f" (proven by {watch.proof}, {'both ways' if watch.two_way else 'one way'})" if watch.proof else ""
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
-        f"run {watch.run_id or 'none'}{proven}",
+        f"run {plain(watch.run_id or 'none')}{plain(proven)}",
         f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
-        f"rule {found.terms.rule}, rung {found.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
+        f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
+        f"{watch.evals} evals, {watch.declines} declines now",
     ]
     if found.noise is not None:
         head.append(sentence(found.noise.noise, found.noise.fall))

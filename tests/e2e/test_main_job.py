@@ -232,47 +232,6 @@ def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite
     check_words(site, job)
 
 
-def test_forged_records_and_a_strangers_run(make_site: MakeSite) -> None:
-    """Issue, case 5: newlines in comment and name forge nothing; another's run in my comment harms nobody."""
-    site = make_site()
-    victim = site.train(ALICE, RISE)
-    site.wait(lambda: site.evals(victim) >= 1, "the victim is watched")
-    watch = site.watch(victim)
-    assert watch is not None
-    run_id = watch.run_id or ""
-    row = f"x\n{victim}|RUNNING|0|mlflow_run={run_id}\n"
-    idle = "#!/bin/sh\nsleep 40\n"
-    options = ("--gpus=2", "--nodes=1", f"--job-name=a\n{victim} RUNNING evalstop=off")
-    forger = site.cluster.sbatch(BOB, idle, *options, f"--comment={row}")
-    thief = site.train(BOB, FALL, "--gpus=2", "--nodes=1", more=f"--run {run_id}")
-    site.wait(lambda: site.evals(victim) == 8 and site.remarks() != [], "all evals of the victim read")
-
-    assert {site.state(job) for job in (victim, forger, thief)} == {"RUNNING"}
-    assert site.intents(victim) == site.intents(thief) == site.intents(forger) == ()
-    assert not [tag for tag in site.run(run_id)["tags"] if tag.startswith("evalstop.")]
-    said = [(job, code) for job, code, _ in site.remarks()]
-    assert {job for job, _ in said} == {thief}
-    assert len(said) == len(set(said))
-    assert {code for _, code in said} <= {"disputed-run", "foreign-run"}
-
-
-@pytest.mark.parametrize("falling", [1, 3])
-def test_one_task_of_an_array_is_stopped_and_its_sisters_live_on(make_site: MakeSite, falling: int) -> None:
-    """Issue, case 6: the last task carries the array's own raw id, and is still the only one stopped."""
-    site = make_site()
-    lines = [f"[ $SLURM_ARRAY_TASK_ID = {falling} ] && exec {site.command(FALL)}", f"exec {site.command(RISE)}"]
-    script = "\n".join(["#!/bin/sh", *lines, ""])
-    array = site.cluster.sbatch(ALICE, script, "--gpus=2", "--nodes=1", "--array=0-3")
-    task = f"{array}_{falling}"
-    site.wait(lambda: site.intents(task) and site.intents(task)[0].state is State.CONFIRMED, "the stop")
-
-    sisters = [f"{array}_{n}" for n in range(4) if n != falling]
-    assert site.accounted(task) == "CANCELLED"
-    assert [site.state(sister) for sister in sisters] == ["RUNNING"] * 3
-    site.wait(lambda: all(site.evals(sister) == 8 for sister in sisters), "the sisters' evals")
-    assert all(site.intents(sister) == () for sister in sisters)
-
-
 def test_sigterm_ends_the_daemon_cleanly(make_site: MakeSite) -> None:
     """The daemon says READY as systemd wants it (the rig waits for it), and exits with 0 at SIGTERM."""
     site = make_site()

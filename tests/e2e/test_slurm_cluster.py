@@ -131,17 +131,6 @@ def test_tasks_that_wait_are_one_job_and_can_be_looked_at_one_by_one(slurm: Slur
     assert slurm.cluster.look([f"{array}_3"])[f"{array}_3"].phase is Phase.PENDING
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"\x1b]0;t\x07", b"c" * 1000, b"a|b\tc\x1fd\r", "ü\u2028".encode()])
-def test_any_bytes_in_name_and_comment_stay_where_they_are(slurm: SlurmWorld, text: bytes) -> None:
-    said = text.decode(errors="surrogateescape")
-    hostile = slurm.submit_only(slurm.alice, "--hold", f"--comment={said}", f"--job-name=\n{said[:200]}")
-    honest = slurm.submit_only(slurm.bob, "--hold", "--comment=mlflow_run=b", "--job-name=b")
-    jobs = {job.job_id: job for job in slurm.cluster.queue().jobs}
-    assert jobs.keys() == {hostile, honest}
-    assert (jobs[hostile].comment, jobs[hostile].name) == (said, f"\n{said[:200]}")
-    assert (jobs[honest].comment, jobs[honest].name, jobs[honest].uid) == ("mlflow_run=b", "b", slurm.bob)
-
-
 @pytest.mark.parametrize(
     ("options", "gpus"),
     [

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("pace_s", type=float)
     parser.add_argument("--comment", default="", help="the owner's words; the run is added to them")
     parser.add_argument("--run", default="", help="name this run in the comment instead of an own one")
+    parser.add_argument("--metric", default=METRIC)
     parser.add_argument("--linger-s", type=float, default=60.0)
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
@@ -30,7 +31,7 @@ def main() -> None:
     link(options.run or run, options.comment)
     for number, score in enumerate(options.scores, 1):
         step = number * 10
-        call(options.uri, "runs/log-metric", run_id=run, key=METRIC, value=score, step=step, timestamp=now_ms())
+        call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=score, step=step, timestamp=now_ms())
         save(output, step)
         time.sleep(options.pace_s)
     time.sleep(options.linger_s)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
 
 
@@ -87,7 +87,7 @@ class FakeTracker:
             if run.status == "RUNNING"
             and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
         )
-        return found if len(found) <= 20 else Rejected("more than 20 running runs call themselves this job's")
+        return found if len(found) <= 20 else PastCaps("more than 20 running runs call themselves this job's")
 
     def _run(self, run_id: str) -> FakeRun:
         if self.down:

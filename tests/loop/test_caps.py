@@ -89,18 +89,6 @@ def test_a_flood_of_falls_in_one_account_is_only_observed_and_others_are_stopped
     assert said(world, "breaker") == [f"only observed while a breaker holds: {held}"] * 5
 
 
-def test_one_owner_cannot_trip_the_sites_breaker() -> None:
-    """A flood of self-made declines over many accounts costs their owner his own breakers, and nobody else."""
-    world = world_with(Caps(gpu_share=1.0, breaker_decisions=2, breaker_accounts=2))
-    flood = {
-        name: job for number in range(4) for name, job in submit(world, 2, f"mine{number}", 1001, 10 * number).items()
-    }
-    other = submit(world, 1, "honest", 1002, first=500)
-    fall(world, flood | other)
-    assert [job for job, _ in world.cluster.cancelled] == list(other.values())
-    assert SITE not in {row.scope for row in rows(world)}
-
-
 def test_the_sites_breaker_holds_everybody_and_its_reset_lets_go() -> None:
     world = world_with(Caps(gpu_share=1.0, breaker_decisions=2, breaker_accounts=2))
     fall(world, submit(world, 2, "a", 1001) | submit(world, 2, "b", 1002, first=10))

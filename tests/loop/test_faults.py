@@ -143,31 +143,6 @@ def test_pins_stop_when_the_pass_has_no_time_left_and_go_on_in_the_next() -> Non
     assert len(world.keeper.pins) == 3
 
 
-def test_a_strangers_tag_does_not_choose_the_folder_on_an_open_server() -> None:
-    world = World(replace(RULES, server=ServerClass.OPEN))
-    job = world.train("r1", comment="evalstop=enforce")
-    world.tracker.runs["r1"].tags["evalstop.output_dir"] = "older"
-    world.keeper.save("/home/alice/older", 30)
-    world.play(job, "r1", RISE_AND_FALL)
-    store = world.store
-    assert isinstance(store, MemoryStore)
-
-    assert store.recent(1)[0].output_dir == "out-r1"
-
-
-def test_a_stranger_naming_the_run_does_not_switch_off_its_watching() -> None:
-    world = World()
-    job = world.train("r1")
-    del world.tracker.runs["r1"].tags["slurm.job_id"]
-    world.play(job, "r1", RISE_AND_FALL[:2])
-    world.cluster.submit(1002, 8, "mlflow_run=r1")
-    for number, score in enumerate(RISE_AND_FALL[2:], 3):
-        world.evaluate(job, "r1", number * 10, score)
-        world.tick()
-
-    assert world.cluster.cancelled == [(job, 0)]
-
-
 def test_a_looser_rule_written_during_the_notice_is_heeded() -> None:
     world = World(replace(RULES, notice_s=2.5))
     job = world.train("r1")

@@ -6,11 +6,11 @@ import pytest
 
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey, Phase, Rung
-from evalstopd.core.rules import ServerClass
 from evalstopd.store.memory import MemoryStore
 from evalstopd.veto import keep
+from tests.fakes.overlaid import Overlaid
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
-from tests.loop.told import events, intents, remarks
+from tests.loop.told import events, intents
 
 
 def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_freed() -> None:
@@ -92,18 +92,6 @@ def test_warn_tells_once_pins_and_stops_nothing() -> None:
     assert "evalstopd keep 1" in world.notifier.told[0].text
 
 
-def test_an_open_server_stops_only_where_the_owner_says_enforce() -> None:
-    world = World(replace(RULES, server=ServerClass.OPEN))
-    silent, asking = world.train("r1"), world.train("r2", comment="evalstop=enforce")
-    for number, score in enumerate(RISE_AND_FALL, 1):
-        world.evaluate(silent, "r1", number, score)
-        world.evaluate(asking, "r2", number, score)
-        world.tick()
-
-    assert world.cluster.cancelled == [(asking, 0)]
-    assert sorted(intents(world)) == [(silent, State.WARNED), (asking, State.CONFIRMED)]
-
-
 @pytest.mark.parametrize("after", [0, 3, 4, 5])
 def test_keep_written_at_any_time_before_the_cancel_wins(after: int) -> None:
     world = World(replace(RULES, notice_s=2.0))
@@ -138,37 +126,6 @@ def test_keep_between_the_pass_and_its_last_look_wins() -> None:
 
     assert world.cluster.cancelled == []
     assert intents(world) == [(job, State.VETOED)]
-
-
-class Overlaid:
-    """A port with some methods replaced: how a test puts an event between two calls."""
-
-    def __init__(self, port: object, **methods: object) -> None:
-        self._port, self._methods = port, methods
-
-    def __getattr__(self, name: str):  # type: ignore[no-untyped-def]
-        return self._methods.get(name) or getattr(self._port, name)
-
-
-def test_a_requeue_between_the_pass_and_the_last_look_saves_the_new_life() -> None:
-    world = World(gpus=8)
-    job = world.train("r1")
-    for number, score in enumerate(RISE_AND_FALL[:4], 1):
-        world.evaluate(job, "r1", number, score)
-        world.tick()
-    world.evaluate(job, "r1", 5, RISE_AND_FALL[4])
-    looked = world.cluster.look
-
-    def requeue_first(job_ids):  # type: ignore[no-untyped-def]
-        world.clock.time_s += 5
-        world.cluster.requeue(job)
-        world.cluster.start()
-        return looked(job_ids)
-
-    world.tick(ports=replace(world.ports(), cluster=Overlaid(world.cluster, look=requeue_first)))
-
-    assert world.cluster.cancelled == []
-    assert intents(world) == [(job, State.ABANDONED)]
 
 
 def test_a_decline_that_spans_a_requeue_and_a_second_run_is_one_curve() -> None:
@@ -327,28 +284,6 @@ def test_the_owners_signal_comes_before_the_cancel_with_its_grace() -> None:
     assert world.cluster.signalled == [(job, "USR1")]
 
 
-def test_a_strangers_run_in_my_comment_harms_nobody_and_is_said_once() -> None:
-    world = World()
-    alice = world.train("r1", uid=1001)
-    bob = world.cluster.submit(1002, 8, "mlflow_run=r1")
-    for number, score in enumerate(RISE_AND_FALL[:4], 1):
-        world.evaluate(alice, "r1", number, score)
-        world.tick()
-    writes = list(world.tracker.writes)
-    world.tick()
-
-    assert world.tracker.writes == writes == []
-    assert remarks(world) == [(bob, "foreign-run"), (bob, "disputed-run")]
-    world.cluster.finish(alice)
-    for _ in range(3):
-        world.tick()
-    world.tracker.log("r1", 9, 0.1)
-    world.tick()
-    assert world.cluster.cancelled == []
-    assert world.tracker.writes == []
-    assert len(remarks(world)) == 2
-
-
 def test_without_the_runs_own_tag_the_stop_goes_on_and_nothing_is_written() -> None:
     world = World()
     job = world.train("r1")
@@ -398,19 +333,6 @@ def test_a_tick_with_nothing_new_is_one_scheduler_call_and_no_read_before_it_is_
 
     assert world.cluster.calls == ["queue"]
     assert world.tracker.reads == []
-
-
-def test_array_tasks_are_addressed_by_task_and_sisters_live_on() -> None:
-    world = World()
-    tasks = [world.train(f"r{n}", job_id=f"9_{n}", raw_id=9 if n == 2 else 10 + n) for n in range(3)]
-    for number, score in enumerate(RISE_AND_FALL, 1):
-        world.evaluate("9_2", "r2", number, score)
-        for n in (0, 1):
-            world.evaluate(f"9_{n}", f"r{n}", number, HEALTHY[number - 1])
-        world.tick()
-
-    assert world.cluster.cancelled == [("9_2", 0)]
-    assert [world.cluster.jobs[task].phase for task in tasks] == [Phase.RUNNING, Phase.RUNNING, Phase.ENDED]
 
 
 def test_a_vanished_job_is_asked_about_and_never_taken_for_ended() -> None:

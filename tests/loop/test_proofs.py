@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.core.binding import Trust
-from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.mac import SiteKey, job_secret, seal
 from evalstopd.core.model import Job, Rung
 from evalstopd.core.rules import Rules, ServerClass
@@ -126,22 +125,6 @@ def test_until_it_is_known_who_may_enter_no_run_is_read() -> None:
     assert world.cluster.cancelled == [(job, 0)]
 
 
-def test_a_seal_copied_to_another_run_or_kept_by_a_later_life_binds_nothing() -> None:
-    world = World(SEALS)
-    job = start(world)
-    put_seal(world, job, "r1", made_for="another")
-    world.play(job, "r1", RISE_AND_FALL)
-    assert world.store.book("c").watches == ()
-
-    put_seal(world, job)
-    world.cluster.requeue(job)
-    world.clock.time_s += 5
-    world.cluster.start()
-    world.play(job, "r1", RISE_AND_FALL)
-    assert world.store.book("c").watches == ()
-    assert world.cluster.jobs[job].phase == "running"
-
-
 def test_a_life_that_seals_the_run_anew_goes_on_with_the_curve() -> None:
     world = World(SEALS)
     job = start(world)
@@ -182,41 +165,6 @@ def test_two_sealed_runs_or_another_than_the_comments_are_ambiguous_and_said_onc
 
     assert world.cluster.cancelled == []
     assert sorted(remarks(world)) == [(two, "ambiguous-runs"), (named, "ambiguous-runs")]
-
-
-def test_a_run_that_loses_its_seal_costs_nobody_a_job() -> None:
-    """On an open server anyone may overwrite the tag: that ends the watching, and nothing else."""
-    world = World(replace(SEALS, notice_s=5.0))
-    job = start(world)
-    put_seal(world, job)
-    world.play(job, "r1", RISE_AND_FALL[:5])
-    assert [each.state for each in world.store.book("c").intents] == ["warned"]
-
-    world.tracker.runs["r1"].tags["evalstop.mac"] = "overwritten"
-    for _ in range(20):
-        world.tick()
-    assert world.cluster.cancelled == []
-    assert remarks(world) == [(job, "unproven-run")]
-
-
-def test_a_flood_of_runs_costs_the_job_that_they_name_and_no_other() -> None:
-    world = World(replace(SEALS, caps=UNLIMITED))
-    flooded, calm = start(world, "r1"), start(world, "r2")
-    commented = world.train("r3")
-    put_seal(world, flooded, "r1")
-    put_seal(world, calm, "r2")
-    for number in range(1_000):
-        for victim in ("r1", "r3"):
-            tags = {**world.tracker.runs[victim].tags, "slurm.cluster": "c"}
-            world.tracker.add_run(f"flood-{victim}-{number}").tags |= tags
-    for number, score in enumerate(RISE_AND_FALL, 1):
-        for job, run_id in ((flooded, "r1"), (calm, "r2"), (commented, "r3")):
-            world.evaluate(job, run_id, number, score)
-        world.tick()
-    world.tick()
-
-    assert sorted(world.cluster.cancelled) == [(calm, 0), (commented, 0)]
-    assert remarks(world) == [(flooded, "unclear-runs")]
 
 
 def test_the_searches_of_a_pass_do_not_grow_with_the_jobs_and_all_are_found() -> None:

@@ -1,6 +1,6 @@
 """How MLflow lets us down, sorted by whom it concerns, and the one way that foreign text enters a message."""
 
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import PastCaps, Unavailable
 
 _SHOWN = 160
 
@@ -13,7 +13,7 @@ class Silent(Unavailable):
     """No whole answer in time: the server hangs, or this one run is too heavy for it."""
 
 
-class TooMuch(Rejected):
+class TooMuch(PastCaps):
     """A run (or one answer about it) is larger than the caps: this concerns that run alone."""
 
 

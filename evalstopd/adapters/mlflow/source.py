@@ -8,14 +8,12 @@ from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch
+from evalstopd.adapters.mlflow.quarantine import Quarantine
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
-
-_MOST_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +32,22 @@ class MlflowSource:
         self._clock = clock
         self._caps = caps or Caps()
         self._pace = pace or Pace()
-        self._heavy: frozenset[str] = frozenset()
+        self._quarantine = Quarantine()
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
-        """Return for each query its reading, or why there is none. Runs that were too heavy last time come last."""
-        order = sorted(set(queries), key=lambda query: (query.run_id in self._heavy, query.run_id, query.metric))
+        """Return for each query its reading, or why there is none.
+
+        Runs that were too heavy last time come last; those past the caps are asked for ever more rarely.
+        """
+        held = self._quarantine.held(self._clock.now_s())
+        asked = set(queries) - held.keys()
+        order = sorted(asked, key=lambda query: (self._quarantine.is_heavy(query), query.run_id, query.metric))
         now = Pass(self._http, self._pace.workers, self._pace.seconds)
         with ThreadPoolExecutor(self._pace.workers, thread_name_prefix="mlflow-read") as pool:
             answers = pool.map(lambda query: self._reading(now, query), order)
             readings = dict(zip(order, answers, strict=True))
-        self._remember(readings)
-        return readings
+        known = {query: error for query, error in held.items() if query in queries}
+        return {**self._quarantine.judged(readings, self._clock.now_s()), **known}
 
     def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
         """Return for each job the running runs whose tags name it, or why they cannot be told."""
@@ -93,9 +96,3 @@ class MlflowSource:
             return history(now, RunQuery(query.run_id, query.proxy), self._caps)
         except EvalstopError:
             return ()
-
-    def _remember(self, readings: Mapping[RunQuery, RunReading | EvalstopError]) -> None:
-        heavy = {query.run_id for query, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}
-        # A run that was not asked this time is still what it was.
-        older = self._heavy - {query.run_id for query, reading in readings.items() if isinstance(reading, RunReading)}
-        self._heavy = frozenset(heavy | older) if len(older) < _MOST_REMEMBERED else frozenset(heavy)

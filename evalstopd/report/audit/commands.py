@@ -52,9 +52,10 @@ def report(
 def head(context: typer.Context, config: Config = None) -> None:
     """Print where the chain ends, as LENGTH:HASH. Keep it elsewhere: only then can `verify` show a cut or a rewrite."""
     from evalstopd.core.chain import Head  # noqa: PLC0415
+    from evalstopd.report.text import plain  # noqa: PLC0415
 
     book, _ = _book(context, config)
-    typer.echo((book.head() or Head()).text)
+    typer.echo(plain((book.head() or Head()).text))
 
 
 @app.command()

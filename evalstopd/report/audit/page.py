@@ -26,7 +26,7 @@ def _head(report: AuditReport) -> Iterator[str]:
     found = report.summary
     since = when(report.since_s) if report.since_s > 0 else "the beginning"
     yield f"audit of evalstopd {report.version}: from {since} to {when(report.until_s)}"
-    yield f"head of the book: {report.head or 'none: nothing was ever written'}"
+    yield f"head of the book: {plain(report.head) or 'none: nothing was ever written'}"
     yield f"decisions {len(report.decisions)}{_counts(found.decisions)}; outcomes{_counts(found.outcomes) or ': none'}"
     yield f"remarks   {len(report.remarks)}{_counts(found.remarks)}"
     unknown = f"; {found.unlimited} of them had no time limit that is known" if found.unlimited else ""

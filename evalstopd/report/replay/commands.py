@@ -124,5 +124,7 @@ def _say(answer: Callable[[], str]) -> None:
     try:
         typer.echo(answer())
     except (Misconfigured, ValueError) as error:
-        typer.echo(f"evalstopd: {error}", err=True)
+        from evalstopd.report.text import plain  # noqa: PLC0415
+
+        typer.echo(f"evalstopd: {plain(str(error), 1000)}", err=True)
         raise typer.Exit(Misconfigured.exit_code) from None

@@ -46,6 +46,11 @@ class MlflowServer:
         return f"http://127.0.0.1:{self._port}"
 
     @property
+    def database(self) -> Path:
+        """The SQLite file that the server keeps its runs in."""
+        return self._mark
+
+    @property
     def log(self) -> Path:
         return self._directory / "server.log"
 

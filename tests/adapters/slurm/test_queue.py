@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.adapters.slurm.cluster import SlurmCluster
@@ -72,39 +71,6 @@ def test_a_running_jobs_end_is_that_of_its_time_limit_and_an_unlimited_one_has_n
 def test_unset_texts_are_empty() -> None:
     (job,) = queue_of(record(Comment="(null)", Account="(null)", QOS="N/A", NodeList="", StartTime="N/A"))
     assert (job.comment, job.account, job.qos, job.nodes, job.started_s) == ("", "", "", (), None)
-
-
-@pytest.mark.parametrize("field", ["Comment", "Name", "WorkDir"])
-@pytest.mark.parametrize("text", [FORGED, "\udcff\udcfe", "~" * 40, "a\x1f\tb|c\r\n", "c" * 1024, "\u2028", "^\n"])
-def test_hostile_text_stays_in_its_own_field(field: str, text: str) -> None:
-    honest = record(JobID="8", ArrayJobID="8")
-    first, second = queue_of(record(**{field: text}), honest)
-    assert text in (first.comment, first.name, first.work_dir)
-    assert second == queue_of(honest)[0]
-
-
-@given(any_text, any_text, any_text)
-def test_no_text_of_one_user_changes_another_record(comment: str, name: str, work_dir: str) -> None:
-    before, after = numbered(2)
-    hostile = record(JobID="50", ArrayJobID="50", Comment=comment, Name=name, WorkDir=work_dir)
-    jobs = queue_of(before, hostile, after)
-    assert (jobs[0], jobs[2]) == queue_of(before, after)
-    assert (jobs[1].job_id, jobs[1].uid) == ("50", 1001)
-    kept = {"(null)": "", "N/A": ""}
-    assert jobs[1].comment == kept.get(comment, comment)
-
-
-def test_a_comment_that_repeats_an_earlier_calls_separator_forges_nothing() -> None:
-    """Each call has a separator of its own, so one that leaked is of no use."""
-    slurm = FakeSlurm([record()])
-    cluster = SlurmCluster(run=slurm)
-    cluster.queue()
-    ends = re.findall(r":([^,]*)", slurm.formats[0])
-    forged = f"x{ends[0]}{ends[-1]}\n999{ends[0]}"
-    slurm.records = [record(Comment=forged)]
-    (job,) = cluster.queue().jobs
-    assert job.comment == forged
-    assert slurm.formats[0] != slurm.formats[1]
 
 
 def test_the_separator_is_random_long_and_not_among_the_arguments() -> None:

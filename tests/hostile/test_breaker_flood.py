@@ -1,0 +1,62 @@
+"""A flood of self-made declines to trip the site's breaker trips the account's only."""
+
+from collections.abc import Callable
+
+import pytest
+from demo.rig import users
+from demo.rig.cluster import Cluster
+
+from evalstopd.core.caps import SITE, Caps, account_scope
+from evalstopd.core.intent import State
+from tests.core.test_caps import decision, flood, scopes
+from tests.e2e.site import FALL, Site
+from tests.loop.test_caps import fall, rows, submit, world_with
+
+
+def test_one_account_never_trips_the_site() -> None:
+    assert scopes(flood("a", 1, 1000)) == [account_scope("a")]
+
+
+def test_one_owner_with_many_accounts_never_trips_the_site() -> None:
+    """Not even where each account holds an honest job of somebody else's, too."""
+    decisions = [each for at, name in enumerate("abcdef") for each in flood(name, 1, 5, 10 * at)]
+    honest = [decision(900 + at, name, uid=20 + at) for at, name in enumerate("abcdef")]
+    assert SITE not in scopes([*decisions, *honest])
+
+
+def test_one_owner_cannot_trip_the_sites_breaker() -> None:
+    """A flood of self-made declines over many accounts costs their owner his own breakers, and nobody else."""
+    world = world_with(Caps(gpu_share=1.0, breaker_decisions=2, breaker_accounts=2))
+    flood = {
+        name: job for number in range(4) for name, job in submit(world, 2, f"mine{number}", 1001, 10 * number).items()
+    }
+    other = submit(world, 1, "honest", 1002, first=500)
+    fall(world, flood | other)
+    assert [job for job, _ in world.cluster.cancelled] == list(other.values())
+    assert SITE not in {row.scope for row in rows(world)}
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_flood_of_self_made_declines_trips_the_accounts_breaker_and_the_next_owner_is_stopped_as_ever(
+    make_site: Callable[..., Site], cluster: Cluster
+) -> None:
+    """On real Slurm: bob's array falls as one in an account of his own; alice's job, falling beside it, is stopped."""
+    cluster.add_account("flood")
+    cluster.add_user(users.BOB, "flood")
+    site = make_site(enforce={"notice_s": 3.0}, caps={"breaker_decisions": 3, "breaker_accounts": 2})
+    go = cluster.work(users.BOB) / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.1; done"
+    script = f"#!/bin/sh\n{wait}\nexec {site.command(FALL, pace_s=0.5)}\n"
+    array = cluster.sbatch(users.BOB, script, "--account=flood", "--gpus=1", "--array=0-3")
+    honest = site.train(users.ALICE, FALL)
+    tasks = [f"{array}_{number}" for number in range(4)]
+    site.wait(lambda: {site.state(task) for task in tasks} == {"RUNNING"}, "all of the flood's tasks run")
+    go.touch()
+    site.wait(lambda: site.intents(honest) and site.intents(honest)[0].state is State.CONFIRMED, "the honest stop")
+    site.wait(lambda: all(site.evals(task) == 8 for task in tasks), "the flood is over")
+
+    held = [row["scope"] for row in site.service.json("breakers") if row["holds"]]
+    assert held == [account_scope("flood")]
+    assert SITE not in held
+    assert {site.state(task) for task in tasks} == {"RUNNING"}

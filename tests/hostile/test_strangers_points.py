@@ -1,0 +1,82 @@
+"""A stranger's points and direction tags in my run (open server): they cost me a warning at most."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from demo.rig import users
+
+from evalstopd.core.intent import State
+from evalstopd.core.model import Mode, Rung
+from evalstopd.core.rules import ServerClass
+from evalstopd.store.memory import MemoryStore
+from tests.adapters.mlflow.tracker import Tracker
+from tests.e2e.site import METRIC, RISE, Site
+from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
+from tests.loop.told import intents
+
+TURNED = {
+    "evalstop_mode": "min", "evalstop.mode": "min", "evalstop": "enforce", "evalstop_metric": "loss",
+    "evalstop.metric": "loss", "evalstop_k": "1", "evalstop.rung": "enforce",
+}  # fmt: skip
+
+
+def test_an_open_server_stops_only_where_the_owner_says_enforce() -> None:
+    world = World(replace(RULES, server=ServerClass.OPEN))
+    silent, asking = world.train("r1"), world.train("r2", comment="evalstop=enforce")
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        world.evaluate(silent, "r1", number, score)
+        world.evaluate(asking, "r2", number, score)
+        world.tick()
+
+    assert world.cluster.cancelled == [(asking, 0)]
+    assert sorted(intents(world)) == [(silent, State.WARNED), (asking, State.CONFIRMED)]
+
+
+def test_a_strangers_tag_does_not_choose_the_folder_on_an_open_server() -> None:
+    world = World(replace(RULES, server=ServerClass.OPEN))
+    job = world.train("r1", comment="evalstop=enforce")
+    world.tracker.runs["r1"].tags["evalstop.output_dir"] = "older"
+    world.keeper.save("/home/alice/older", 30)
+    world.play(job, "r1", RISE_AND_FALL)
+    store = world.store
+    assert isinstance(store, MemoryStore)
+
+    assert store.recent(1)[0].output_dir == "out-r1"
+
+
+def test_no_tag_of_a_run_turns_the_direction_or_tightens_the_rule() -> None:
+    """Only the comment, which munge proves to be the owner's, says what is better; whatever the server."""
+    for server in ServerClass:
+        world = World(replace(RULES, server=server))
+        job = world.train("r1")
+        world.tracker.runs["r1"].tags |= TURNED
+        world.play(job, "r1", HEALTHY)
+        assert isinstance(world.store, MemoryStore)
+
+        assert world.cluster.cancelled == []
+        assert intents(world) == []
+        assert world.store.recent(1)[0].mode_now is Mode.MAX
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_stranger_who_logs_a_fall_into_my_run_on_an_open_server_stops_nothing(make_site: Callable[..., Site]) -> None:
+    """ "A stranger's points and direction tags in my run (open server)": my job is warned of, and goes on."""
+    site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
+    tracker = Tracker(site.mlflow.uri)
+    job = site.train(users.ALICE, RISE, pace_s=0.3)
+    site.wait(lambda: site.evals(job) == 8, "all evals read")
+    watch = site.watch(job)
+    assert watch is not None
+    tracker.log(str(watch.run_id), METRIC, [(90 + n, 0.5 - n / 10, 10**13 + n) for n in range(4)])
+    for key, value in TURNED.items():
+        tracker.call("/runs/set-tag", {"run_id": watch.run_id, "key": key, "value": value})
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.WARNED, "the warning")
+    tracker.http.close()
+
+    assert site.intents(job)[0].rung is Rung.WARN
+    assert site.state(job) == "RUNNING"
+    after = site.watch(job)
+    assert after is not None
+    assert (after.mode_now, after.metric_now) == (Mode.MAX, METRIC)
