@@ -147,7 +147,10 @@ def test_where_less_is_better_the_reason_is_turned_back() -> None:
 
 def test_few_blocks_call_for_caution() -> None:
     """Nine blocks: 1 + 12 / 9 of the margin, 1.167 at c = .5."""
-    assert isinstance(verdicts("blocks:c=0.5", [10.0] * 6 + [8.83] * 3, stderr=1.0)[-1], Stop)
+    stop = verdicts("blocks:c=0.5", [10.0] * 6 + [8.83] * 3, stderr=1.0)[-1]
+
+    assert isinstance(stop, Stop)
+    assert stop.reason.endswith("by more than 1.17 (noise 1)")
     assert not isinstance(verdicts("blocks:c=0.5", [10.0] * 6 + [8.84] * 3, stderr=1.0)[-1], Stop)
 
 
@@ -178,11 +181,12 @@ def test_an_odd_eval_that_fills_no_block_is_the_oldest() -> None:
 
 
 def test_noise_that_cancels_within_a_block_is_seen_in_blocks_half_as_long() -> None:
-    """Evals that alternate by 1 either side show 1.71 for a block of two, whose means do not move at all."""
+    """Alternating by 1 either side, evals show 1.71 for a block of two, whose means do not move at all; by .4, .68."""
     still = [10.0] * 20 + [9.0] * 6
-    swing = [score + (-1) ** at for at, score in enumerate(still)]
+    swing, little = ([score + by * (-1) ** at for at, score in enumerate(still)] for by in (1.0, 0.4))
 
     assert isinstance(verdicts(PLAIN, still, stderr=1.0)[-1], Stop)
+    assert isinstance(verdicts(PLAIN, little, stderr=1.0)[-1], Stop)
     assert not isinstance(verdicts(PLAIN, swing, stderr=1.0)[-1], Stop)
     assert not isinstance(verdicts(f"{PLAIN},plain=1", swing, stderr=1.0)[-1], Stop)
 
@@ -246,3 +250,12 @@ def test_an_alternation_of_odd_length_shows_its_size_and_no_spread() -> None:
 
     assert isinstance(verdicts(PLAIN, swing, stderr=1.0)[-1], Stop)
     assert not isinstance(verdicts(f"{PLAIN},plain=1", swing, stderr=1.0)[-1], Stop)
+
+
+def test_six_evals_are_enough_for_a_stop() -> None:
+    assert isinstance(verdicts(PLAIN, [10.0] * 3 + [9.0] * 3, stderr=1.0)[-1], Stop)
+
+
+def test_a_block_of_four_takes_four_evals_to_be_low() -> None:
+    """52 evals: of the last three blocks only the newest is low throughout, at a margin of a half."""
+    assert verdicts(PLAIN, [10.0] * 46 + [9.5] * 6, stderr=1.0)[-1] == Declining(4, 12, 4)

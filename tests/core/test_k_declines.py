@@ -211,3 +211,9 @@ def test_of_two_points_at_a_step_the_later_life_then_time_then_value_then_run_co
 
     for order in ([held, other], [other, held]):
         assert per_step(order) == ((other if wins else held),)
+
+
+def test_a_run_that_begins_with_no_score_has_not_declined() -> None:
+    rule = KDeclines(2)
+
+    assert rule.step(rule.start(VIEW), Eval(1, math.nan))[1] == KeepGoing()

@@ -339,3 +339,11 @@ def test_a_decision_takes_nothing_from_what_else_a_reading_brings(rung: Rung) ->
 
     assert [each.last_step for each in found.watches] == [40]
     assert [each.step for each in found.pins] == ([10] if rung is Rung.ENFORCE else [])
+
+
+def test_a_job_without_any_pin_keeps_the_maximum() -> None:
+    """As on the observe rung, where nothing is ever pinned."""
+    for rung in (Rung.OBSERVE, Rung.ENFORCE):
+        found = decided(case(LUCKY, rule="drop-test-safe:sigma=0.01", rung=rung))
+
+        assert [each.evidence.chosen_step for each in (*found.intents, *found.would_be)] == [20]
