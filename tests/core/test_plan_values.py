@@ -311,7 +311,7 @@ def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
 
 def test_where_less_is_better_the_choice_is_mirrored() -> None:
     mirrored = case(
-        [replace(each, score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
+        [each._replace(score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
     )
 
     assert chosen(mirrored, SAFE) == [50]
