@@ -75,18 +75,22 @@ def run(config: Config = None) -> None:
     import threading
 
     from evalstopd.daemon import Daemon
+    from evalstopd.lead.passes import Passes
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop
+    from evalstopd.wiring import make_loop, make_seat, seated
 
     settings = load_settings(config)
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
     loop = make_loop(settings, stopping)
+    seat = make_seat(settings)
+    loop = seated(loop, seat, settings)
     try:
-        Daemon(loop.tick, settings.daemon.tick_s, stopping).run()
+        Daemon(Passes(loop, seat).tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s).run()
     finally:
         loop.close()
+        seat.leave()
 
 
 @app.command()
@@ -100,7 +104,7 @@ def tick(
 
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop
+    from evalstopd.wiring import make_loop, tick_alone
 
     settings = load_settings(config)
     start_log("WARNING")
@@ -109,8 +113,7 @@ def tick(
         report, judgement = loop.foresee()
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
-        report, lines = loop.tick(), []
-        loop.close()
+        report, lines = tick_alone(loop, settings), []
     result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
     _print(result, as_json, lambda: "\n".join([report.summary, *lines]))
     raise typer.Exit(0 if report.good else 1)

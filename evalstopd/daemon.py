@@ -33,12 +33,15 @@ def sd_notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
 class Daemon:
     """Runs a tick every `tick_s` seconds until SIGTERM or SIGINT; the step in hand is ended first.
 
-    The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive.
+    The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive. `beat` is called every
+    `beat_s` seconds (0: never) beside the ticks, however long one takes; where it says so, a tick is made at once.
     """
 
     tick: Callable[[], TickReport]
     tick_s: float
     stopping: threading.Event
+    beat: Callable[[], bool] = lambda: False
+    beat_s: float = 0.0
     _wake: tuple[int, int] = field(default_factory=os.pipe)
     _fatal: list[EvalstopError] = field(default_factory=list)
 
@@ -51,6 +54,12 @@ class Daemon:
         scheduler.add_job(
             self._once, "interval", seconds=self.tick_s, coalesce=True, max_instances=1, misfire_grace_time=None
         )
+        if self.beat_s:
+            self.beat()
+            scheduler.add_executor(ThreadPoolExecutor(1), "beats")
+            scheduler.add_job(
+                self._beat, "interval", [scheduler], executor="beats", seconds=self.beat_s, misfire_grace_time=None
+            )
         scheduler.start()
         sd_notify("READY=1")
         os.read(self._wake[0], 1)
@@ -74,6 +83,10 @@ class Daemon:
             return
         _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
         sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
+
+    def _beat(self, scheduler: BackgroundScheduler) -> None:
+        if self.beat():
+            scheduler.add_job(self._once, misfire_grace_time=None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Only wake the main thread: an Event must not be set from inside a signal handler."""

@@ -80,9 +80,14 @@ class KeeperSettings(_Part):
 
 
 class StoreSettings(_Part):
-    """Where decisions are kept: SQLite on a local disk, or PostgreSQL."""
+    """Where decisions are kept: SQLite on a local disk, or PostgreSQL.
+
+    Of the daemons on one PostgreSQL that name the same `lease` one leads; it lasts `lease_s` seconds unless renewed.
+    """
 
     url: str = "sqlite:////var/lib/evalstopd/evalstopd.db"
+    lease: str = Field(default="evalstopd", min_length=1, max_length=200)
+    lease_s: float = Field(default=15.0, gt=0, le=600)
 
 
 class RuleSettings(_Part):

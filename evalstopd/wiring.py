@@ -2,6 +2,8 @@
 
 import os
 import pwd
+import secrets
+import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +22,14 @@ from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
-from evalstopd.adapters.system import KillSwitchFile, SystemClock
+from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.model import Rung
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
-from evalstopd.loop import Loop, Stance
+from evalstopd.lead.fence import fenced
+from evalstopd.lead.lead import Lead
+from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
+from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
 from evalstopd.ports import Changes, Notifier, Ports
 from evalstopd.report.scorecard import (
@@ -37,9 +42,13 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+
+# A command of Slurm's that is late is killed, and waited for, for a second.
+_SPARE_S = 2.0
 
 
 def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
@@ -84,6 +93,39 @@ def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
     noted = tuple(override_remark(card, reason, settings.digest, SystemClock().now_s()))
     if noted and not dry_run:
         store.record(Changes(remarks=noted))
+
+
+def make_seat(settings: Settings) -> Seat:
+    """Return the seat of the one daemon that works on the store. Raises Unavailable where SQLite's is taken."""
+    if lock_alone(settings.store.url):
+        return OwnSeat()
+    least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
+    if settings.store.lease_s < least_s:
+        raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
+    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    return LeaseSeat(Lead(make_store(settings), settings.store.lease, holder, settings.store.lease_s, boottime_s))
+
+
+def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
+    """Return the loop as one that writes and acts only while its process has the seat."""
+    if not isinstance(seat, LeaseSeat):
+        return loop
+    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + _SPARE_S))
+
+
+def tick_alone(loop: Loop, settings: Settings) -> TickReport:
+    """Make one pass, unless a daemon works on the store: that raises Unavailable."""
+    seat = make_seat(settings)
+    loop = seated(loop, seat, settings)
+    seat.beat()
+    try:
+        if not seat.ours:
+            raise Unavailable(f"no pass is made: this process {seat.said}")
+        report = loop.tick()
+        loop.close()
+    finally:
+        seat.leave()
+    return report
 
 
 def make_clock() -> SystemClock:

@@ -37,15 +37,21 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """The result of one pass. `good` is False where nothing could be decided at all."""
+    """The result of one pass. `good` is False where nothing could be decided at all.
+
+    `instead` is what there is to say where no pass was made.
+    """
 
     good: bool
     counts: Counter[str]
     troubles: tuple[str, ...]
+    instead: str = ""
 
     @property
     def summary(self) -> str:
         """Return one sentence an admin can read each tick."""
+        if self.instead:
+            return self.instead
         if not self.good:
             return f"nothing decided, nothing done: {'; '.join(self.troubles)}"
         seen = (

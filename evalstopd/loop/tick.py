@@ -9,7 +9,7 @@ from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
@@ -43,7 +43,7 @@ class Loop:
         tally = Tally()
         try:
             self._pass(tally)
-        except (Unavailable, Rejected) as error:
+        except (Unavailable, Rejected, Deposed) as error:
             tally.trouble(str(error))
             return TickReport(good=False, counts=tally.counts, troubles=tuple(tally.troubles))
         return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles))

@@ -4,7 +4,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
@@ -12,8 +12,8 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Pin, PinState, Remark, Watch
-from evalstopd.ports import Book, Changes
-from evalstopd.store import order
+from evalstopd.ports import Book, Changes, Lease
+from evalstopd.store import order, turns
 
 
 class MemoryStore:
@@ -23,7 +23,8 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
+        self._leases = turns.MemoryLeases()
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
         self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
@@ -54,6 +55,27 @@ class MemoryStore:
             for intent in changes.intents:
                 self._write_intent(intent)
             self._append(changes)
+
+    def record_as(self, name: str, epoch: int, changes: Changes) -> None:
+        """Write all changes, or none and raise Deposed where the lease is of another epoch."""
+        with self._lock:
+            turns.require_epoch(self._leases.kept.get(name), epoch)
+            self.record(changes)
+
+    def take(self, name: str, holder: str, for_s: float) -> Lease:
+        """Take the lease if it is free, over or the holder's; return it as it is then."""
+        with self._lock:
+            return self._leases.take(name, holder, for_s)
+
+    def resign(self, name: str, holder: str) -> None:
+        """End the holder's lease at once; another's stays."""
+        with self._lock:
+            self._leases.resign(name, holder)
+
+    def leader(self, name: str) -> Lease | None:
+        """Return the lease as it is, over or not; None if nobody ever had it."""
+        with self._lock:
+            return self._leases.leader(name)
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""

@@ -11,8 +11,8 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Pin, Remark, Watch
-from evalstopd.ports import Book, Changes
-from evalstopd.store import order, reading
+from evalstopd.ports import Book, Changes, Lease
+from evalstopd.store import leases, order, reading
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -41,9 +41,29 @@ class SqlStore:
         An intent's state is compared and set: only the same state or one that leads to the new one may be
         replaced. The evidence of a stored intent never changes. Writing the same again does no harm.
         """
-        with translated(self._url), self._engines.write.begin() as connection:
-            require_version(connection, self._url)
+        with self._writing() as connection:
             write(connection, changes)
+
+    def record_as(self, name: str, epoch: int, changes: Changes) -> None:
+        """Write all changes, or none: Deposed is raised in the same transaction where the lease is of another epoch."""
+        with self._writing() as connection:
+            leases.require_epoch(connection, name, epoch)
+            write(connection, changes)
+
+    def take(self, name: str, holder: str, for_s: float) -> Lease:
+        """Take the lease if it is free, over or the holder's; return it as it is then."""
+        with self._writing() as connection:
+            return leases.take(connection, name, holder, for_s)
+
+    def resign(self, name: str, holder: str) -> None:
+        """End the holder's lease at once; another's stays."""
+        with self._writing() as connection:
+            leases.resign(connection, name, holder)
+
+    def leader(self, name: str) -> Lease | None:
+        """Return the lease as it is, over or not; None if nobody ever had it."""
+        with self._reading() as source:
+            return leases.leader(source, name)
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster, from one state of the store."""
@@ -120,6 +140,12 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self._url), self._engines.write.begin() as connection:
+            require_version(connection, self._url)
+            yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

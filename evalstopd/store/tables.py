@@ -276,6 +276,17 @@ class RemarkRow(Base):
     at_s: Mapped[float]
 
 
+class LeaseRow(Base):
+    """Who leads: `epoch` counts the leaders, `until_s` is by the database's clock."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[Key]
+    holder: Mapped[str]
+    epoch: Mapped[int]
+    until_s: Mapped[float]
+
+
 class BreakerRow(Base):
     """One turn of a breaker: tripped, or reset by an admin."""
 

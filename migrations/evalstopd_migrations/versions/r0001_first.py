@@ -29,6 +29,7 @@ def upgrade() -> None:
     _bindings()
     _remarks()
     _breakers()
+    _leases()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -278,6 +279,17 @@ def _breakers() -> None:
         _text("by"),
     )
     op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
+def _leases() -> None:
+    op.create_table(
+        "leases",
+        _text("name"),
+        _text("holder"),
+        _whole("epoch"),
+        _time("until_s"),
+        sa.PrimaryKeyConstraint("name"),
+    )
 
 
 def _guard_on_sqlite() -> None:

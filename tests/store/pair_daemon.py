@@ -1,0 +1,54 @@
+"""One daemon of a pair, for tests: the real process, lease and store over a shared world; takes WORLD GATE.
+
+GATE is a folder: just before a cancel the daemon makes `reached` there and waits for `go`. Without: `-`.
+"""
+
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evalstopd.daemon import Daemon
+from evalstopd.lead.passes import Passes
+from evalstopd.log import start_log
+from evalstopd.settings import load_settings
+from evalstopd.wiring import make_loop, make_seat, seated
+from tests.store.shared_world import Shared
+
+
+class Gated:
+    """The cluster as the loop has it, lease and all, with a gate before it."""
+
+    def __init__(self, cluster: Any, gate: Path) -> None:
+        self._cluster, self._gate = cluster, gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def cancel(self, job_ids: list[str]) -> None:
+        (self._gate / "reached").touch()
+        while not (self._gate / "go").exists():
+            time.sleep(0.05)
+        self._cluster.cancel(job_ids)
+
+
+def main() -> None:
+    world, gate = Path(sys.argv[1]), sys.argv[2]
+    settings = load_settings(None)
+    start_log("INFO")
+    stopping = threading.Event()
+    loop = make_loop(settings, stopping)
+    tracker = Shared(world, "tracker")
+    shared: dict[str, Any] = {"cluster": Shared(world, "cluster"), "metrics": tracker, "runs": tracker}
+    loop = replace(loop, ports=replace(loop.ports, **shared, keeper=Shared(world, "keeper")))
+    seat = make_seat(settings)
+    loop = seated(loop, seat, settings)
+    if gate != "-":
+        loop = replace(loop, ports=replace(loop.ports, cluster=Gated(loop.ports.cluster, Path(gate))))
+    Daemon(Passes(loop, seat).tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s).run()
+    seat.leave()
+
+
+main()
