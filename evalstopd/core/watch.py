@@ -70,7 +70,8 @@ class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
-    `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
+    `started_s` when Slurm says that the present life started, `limit_end_s` when its time limit would end it (None
+    where that is not known). `read_life` is the life in which `run_id` was last
     read well. `rung_now` and the like are in effect after the owner's
     wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
     """
@@ -86,6 +87,7 @@ class Watch:
     gpus: int = 0
     nodes: tuple[str, ...] = ()
     started_s: float | None = None
+    limit_end_s: float | None = None
     run_id: str | None = None
     two_way: bool = False
     output_dir: str | None = None
@@ -167,3 +169,20 @@ class Remark:
     code: str
     text: str
     at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """One life of a watched job: what it held, from when on, until when at most, and how it ended. Times in seconds."""
+
+    key: JobKey
+    life: Life
+    started_s: float | None
+    limit_end_s: float | None
+    gpus: int
+    ending: Ending | None
+
+
+def lived(watch: Watch) -> Lived:
+    """Return the present life of a watched job."""
+    return Lived(watch.key, watch.life, watch.started_s, watch.limit_end_s, watch.gpus, watch.ending)

@@ -130,6 +130,7 @@ def _present(watch: Watch, job: Job) -> Watch:
         gpus=job.gpus,
         nodes=job.nodes,
         started_s=job.started_s,
+        limit_end_s=job.limit_end_s,
         vanished_s=None,
     )
 

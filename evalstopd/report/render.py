@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,8 +34,11 @@ def show(what: RenderableType) -> None:
 
 
 def when(at_s: float) -> str:
-    """Return a moment in UTC."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """Return a moment in UTC; the seconds themselves where no calendar has them."""
+    try:
+        return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_s!r} s"
 
 
 def number(value: float | None) -> str:
@@ -156,7 +159,7 @@ def _score_at(score: float | None, step: int | None) -> str:
 
 def _plain_data(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain_data(asdict(value))
+        return {each.name: _plain_data(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Rung):
         return value.word
     if isinstance(value, dict):
