@@ -84,22 +84,20 @@ def run(config: Config = None) -> None:
     import threading
 
     from evalstopd.daemon import Daemon
-    from evalstopd.lead.passes import Passes
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop, make_seat, seated
+    from evalstopd.wiring import make_service
 
     settings = load_settings(config)
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
-    loop = make_loop(settings, stopping)
-    seat = make_seat(settings)
-    loop = seated(loop, seat, settings)
+    service = make_service(settings, lambda: load_settings(config), stopping)
     try:
-        Daemon(Passes(loop, seat).tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s).run()
+        Daemon(
+            service.tick, settings.daemon.tick_s, stopping, service.seat.beat, service.seat.beat_s, service.reload
+        ).run()
     finally:
-        loop.close()
-        seat.leave()
+        service.close()
 
 
 @app.command()

@@ -5,6 +5,7 @@ import pwd
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from evalstopd.report.scorecard import (
     override_remark,
     read_scorecard,
 )
+from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
@@ -51,14 +53,23 @@ from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 _SPARE_S = 2.0
 
 
-def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
+def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
+    """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
+    check(settings.store.url)
+    seat, store = make_seat(settings), make_store(settings)
+    return Service(load, lambda now: seated(make_loop(now, stopping, store=store), seat, now), settings, seat)
+
+
+def make_loop(
+    settings: Settings, stopping: threading.Event, *, dry_run: bool = False, store: SqlStore | None = None
+) -> Loop:
     """Return the loop over the real cluster, tracker, keeper and store.
 
     Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
     enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
     """
     check(settings.store.url)
-    metrics, store = make_metrics(settings), make_store(settings)
+    metrics, store = make_metrics(settings), store or make_store(settings)
     if settings.rules.rung is Rung.ENFORCE:
         _admit(settings, store, dry_run=dry_run)
     ports = Ports(

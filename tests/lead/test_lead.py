@@ -12,10 +12,11 @@ from evalstopd.errors import Deposed, Unavailable
 from evalstopd.lead import fence
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
-from evalstopd.lead.passes import Passes
 from evalstopd.lead.seat import LeaseSeat
 from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Lease, PinPlace
+from evalstopd.service import Service
+from evalstopd.settings import load_settings
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 
@@ -103,11 +104,13 @@ def world_of_pair() -> tuple[World, SlowStore]:
     return World(store=store), store
 
 
-def passes(world: World, lead: Lead) -> Passes:
-    return Passes(Loop(fenced(world.ports(), lead, ACT_S), Stance(RULES, "hash", "test")), LeaseSeat(lead))
+def passes(world: World, lead: Lead) -> Service:
+    loop = Loop(fenced(world.ports(), lead, ACT_S), Stance(RULES, "hash", "test"))
+    settings = load_settings(None, {})
+    return Service(lambda: settings, lambda _: loop, settings, LeaseSeat(lead))
 
 
-def play(world: World, each: Passes) -> str:
+def play(world: World, each: Service) -> str:
     job = world.train("r1")
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.clock.time_s += 1.0

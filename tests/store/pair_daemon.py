@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from evalstopd.daemon import Daemon
-from evalstopd.lead.passes import Passes
 from evalstopd.log import start_log
-from evalstopd.settings import load_settings
+from evalstopd.loop import Loop
+from evalstopd.service import Service
+from evalstopd.settings import Settings, load_settings
 from evalstopd.wiring import make_loop, make_seat, seated
 from tests.store.shared_world import Shared
 
@@ -39,16 +40,20 @@ def main() -> None:
     settings = load_settings(None)
     start_log("INFO")
     stopping = threading.Event()
-    loop = make_loop(settings, stopping)
-    tracker = Shared(world, "tracker")
-    shared: dict[str, Any] = {"cluster": Shared(world, "cluster"), "metrics": tracker, "runs": tracker}
-    loop = replace(loop, ports=replace(loop.ports, **shared, keeper=Shared(world, "keeper")))
     seat = make_seat(settings)
-    loop = seated(loop, seat, settings)
-    if gate != "-":
-        loop = replace(loop, ports=replace(loop.ports, cluster=Gated(loop.ports.cluster, Path(gate))))
-    Daemon(Passes(loop, seat).tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s).run()
-    seat.leave()
+
+    def make(now: Settings) -> Loop:
+        loop = make_loop(now, stopping)
+        tracker = Shared(world, "tracker")
+        shared: dict[str, Any] = {"cluster": Shared(world, "cluster"), "metrics": tracker, "runs": tracker}
+        loop = seated(replace(loop, ports=replace(loop.ports, **shared, keeper=Shared(world, "keeper"))), seat, now)
+        if gate != "-":
+            loop = replace(loop, ports=replace(loop.ports, cluster=Gated(loop.ports.cluster, Path(gate))))
+        return loop
+
+    service = Service(lambda: load_settings(None), make, settings, seat)
+    Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload).run()
+    service.close()
 
 
 main()
