@@ -8,7 +8,7 @@ from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
-from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
@@ -376,6 +376,9 @@ class Archive(Protocol):
 
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""
+
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
 
 
 @dataclass(frozen=True, slots=True)

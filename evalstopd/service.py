@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.errors import EvalstopError
@@ -12,7 +12,8 @@ from evalstopd.settings import Settings
 
 _log = logging.getLogger("evalstopd")
 # What a process is bound to for as long as it lives. Another tracker knows none of the runs that jobs are bound to.
-FIXED = (("store", ""), ("mlflow", "tracking_uri"))
+FIXED = (("store", ""), ("mlflow", "tracking_uri"), ("metrics", ""))
+After = Callable[[TickReport, float, bool], None]
 
 
 @dataclass(slots=True)
@@ -20,12 +21,15 @@ class Service:
     """The loop behind its seat, by settings that can be read anew.
 
     `load` reads the settings, `make` makes a loop of them; both raise an EvalstopError for settings that are wrong.
+    `after` is told of each pass: its report, its seconds by `now_s`, and whether this process leads.
     """
 
     load: Callable[[], Settings]
     make: Callable[[Settings], Loop]
     settings: Settings
     seat: Seat
+    now_s: Callable[[], float]
+    after: Sequence[After] = ()
     loop: Loop = field(init=False)
 
     def __post_init__(self) -> None:
@@ -33,6 +37,13 @@ class Service:
 
     def tick(self) -> TickReport:
         """Make one pass; who stands by makes none, and is well as long as it knows who leads."""
+        began_s = self.now_s()
+        report = self._pass()
+        for each in self.after:
+            each(report, self.now_s() - began_s, self.seat.ours)
+        return report
+
+    def _pass(self) -> TickReport:
         if self.seat.ours:
             return self.loop.tick()
         return TickReport(good=self.seat.known, counts=Counter(), troubles=(), instead=self.seat.said)

@@ -153,6 +153,13 @@ class DaemonSettings(_Part):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 
+class MetricsSettings(_Part):
+    """Where Prometheus may scrape the daemon: `port` 0 is nowhere. Who can reach `host` can read it all."""
+
+    port: int = Field(default=0, ge=0, le=65535)
+    host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$")
+
+
 _LOCAL = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
 _DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 
@@ -209,6 +216,7 @@ class Settings(BaseSettings):
     trust: TrustSettings = TrustSettings()
     daemon: DaemonSettings = DaemonSettings()
     notify: NotifySettings = NotifySettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -32,6 +32,9 @@ from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
+from evalstopd.meters.after import AfterPass
+from evalstopd.meters.measured import measured
+from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, Ports
 from evalstopd.report.scorecard import (
     Limit,
@@ -56,8 +59,27 @@ _SPARE_S = 2.0
 def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
     """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
     check(settings.store.url)
-    seat, store = make_seat(settings), make_store(settings)
-    return Service(load, lambda now: seated(make_loop(now, stopping, store=store), seat, now), settings, seat)
+    seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+
+    def make(now: Settings) -> Loop:
+        loop = seated(make_loop(now, stopping, store=store), seat, now)
+        return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
+
+    after = [] if meters is None else [AfterPass(meters, store, SystemClock().now_s)]
+    return Service(load, make, settings, seat, boottime_s, after)
+
+
+def make_meters(settings: Settings) -> Meters | None:
+    """Return the meters, served already, if the site wants them. Raises Misconfigured without the extra for them."""
+    if not settings.metrics.port:
+        return None
+    try:
+        from evalstopd.meters.prometheus import PrometheusMeters  # noqa: PLC0415  an extra that few sites need
+    except ModuleNotFoundError as error:
+        raise Misconfigured("metrics.port: this needs prometheus-client: pip install 'evalstopd[metrics]'") from error
+    meters = PrometheusMeters(SystemClock().now_s)
+    meters.serve(settings.metrics.host, settings.metrics.port)
+    return meters
 
 
 def make_loop(

@@ -1,7 +1,7 @@
 """The store in plain dictionaries: the semantics of the SQL store, for the simulator and for tests."""
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
@@ -218,6 +218,11 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
+        with self._lock:
+            return Counter(each.state for each in self._intents.values())
 
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""

@@ -9,7 +9,7 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
-from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.ports import Book, Changes, Lease, Span
@@ -183,6 +183,11 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
+        with self._reading() as source:
+            return reading.intents_by_state(source)
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

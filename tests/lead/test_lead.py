@@ -107,7 +107,7 @@ def world_of_pair() -> tuple[World, SlowStore]:
 def passes(world: World, lead: Lead) -> Service:
     loop = Loop(fenced(world.ports(), lead, ACT_S), Stance(RULES, "hash", "test"))
     settings = load_settings(None, {})
-    return Service(lambda: settings, lambda _: loop, settings, LeaseSeat(lead))
+    return Service(lambda: settings, lambda _: loop, settings, LeaseSeat(lead), lead.now_s)
 
 
 def play(world: World, each: Service) -> str:

@@ -13,9 +13,11 @@ from typing import Any
 from evalstopd.daemon import Daemon
 from evalstopd.log import start_log
 from evalstopd.loop import Loop
+from evalstopd.meters.after import AfterPass
+from evalstopd.meters.measured import measured
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings
-from evalstopd.wiring import make_loop, make_seat, seated
+from evalstopd.wiring import make_loop, make_meters, make_seat, make_store, seated
 from tests.store.shared_world import Shared
 
 
@@ -38,6 +40,7 @@ class Gated:
 def main() -> None:
     world, gate = Path(sys.argv[1]), sys.argv[2]
     settings = load_settings(None)
+    meters = make_meters(settings)
     start_log("INFO")
     stopping = threading.Event()
     seat = make_seat(settings)
@@ -49,9 +52,11 @@ def main() -> None:
         loop = seated(replace(loop, ports=replace(loop.ports, **shared, keeper=Shared(world, "keeper"))), seat, now)
         if gate != "-":
             loop = replace(loop, ports=replace(loop.ports, cluster=Gated(loop.ports.cluster, Path(gate))))
-        return loop
+        return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, time.monotonic))
 
-    service = Service(lambda: load_settings(None), make, settings, seat)
+    store = make_store(settings)
+    after = [] if meters is None else [AfterPass(meters, store, time.time)]
+    service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
     Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload).run()
     service.close()
 
