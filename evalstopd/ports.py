@@ -111,6 +111,24 @@ class MetricsSource(Protocol):
         """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
 
 
+class RunFinder(Protocol):
+    """The tracker, asked which runs call themselves a job's."""
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Return for each job the running runs whose tags `slurm.job_id` and `slurm.cluster` name it.
+
+        Those tags may be anybody's: they prove nothing. One small call a job; Rejected where a job has more runs
+        than can be looked at, else Unavailable: that job's trouble alone.
+        """
+
+
+class Gate(Protocol):
+    """The tracker's door."""
+
+    def admits_strangers(self) -> bool:
+        """Tell whether it answers who does not log in. Asked seldom. Raises Unavailable until it can be learned."""
+
+
 class RunList(Protocol):
     """The tracker's runs of the past, for replay."""
 
@@ -436,4 +454,6 @@ class Ports:
     store: Store
     notifier: Notifier
     kill_switch: KillSwitch
+    finder: RunFinder
+    gate: Gate
     should_stop: Callable[[], bool] = lambda: False

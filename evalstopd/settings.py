@@ -72,6 +72,17 @@ class MlflowSettings(_Part):
     ca_file: str = ""
 
 
+class BindingSettings(_Part):
+    """By what a run is proven to be a job's beside the job's comment.
+
+    `mac_key` is the file of the site key, by which jobs' seals are checked. `tags` is the admin's written statement
+    that the server itself sets a run's user to who logged in: then the tags of such a run prove it, too.
+    """
+
+    mac_key: str = ""
+    tags: str = ""
+
+
 class KeeperSettings(_Part):
     """Where the privileged helper listens."""
 
@@ -207,6 +218,7 @@ class Settings(BaseSettings):
 
     slurm: SlurmSettings = SlurmSettings()
     mlflow: MlflowSettings = MlflowSettings()
+    binding: BindingSettings = BindingSettings()
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
@@ -302,6 +314,8 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
+    if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
+        raise Misconfigured('binding.tags: tags prove nothing unless mlflow.server is "authenticated"')
 
 
 def _first_fault(error: ValidationError) -> str:

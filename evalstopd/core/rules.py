@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from evalstopd.core.binding import COMMENT_ONLY, Trust
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.model import Job, Mode, Rung, StopAction
@@ -29,6 +30,7 @@ class Rules:
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
     the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
+    `trust` says which proofs of a binding count beside the comment.
     """
 
     rung: Rung = Rung.OBSERVE
@@ -47,6 +49,11 @@ class Rules:
     candidates: int = 3
     caps: Caps = USUAL
     action: StopAction = StopAction.CANCEL
+    trust: Trust = COMMENT_ONLY
+
+    def as_open(self) -> "Rules":
+        """Return the rules for a server that turned out to be open, whatever was declared."""
+        return replace(self, server=ServerClass.OPEN, trust=replace(self.trust, tags=False))
 
 
 @dataclass(frozen=True, slots=True)

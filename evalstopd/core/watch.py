@@ -71,8 +71,8 @@ class Watch:
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
     `started_s` when Slurm says that the present life started, `limit_end_s` when its time limit would end it (None
-    where that is not known). `read_life` is the life in which `run_id` was last
-    read well. `rung_now` and the like are in effect after the owner's
+    where that is not known). `proof` is what bound the run to the job; `read_life` is the life in which the run was
+    last read well. `rung_now` and the like are in effect after the owner's
     wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
     """
 
@@ -90,6 +90,7 @@ class Watch:
     limit_end_s: float | None = None
     run_id: str | None = None
     two_way: bool = False
+    proof: str = ""
     output_dir: str | None = None
     evals: int = 0
     declines: int = 0

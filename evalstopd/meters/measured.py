@@ -10,7 +10,7 @@ from evalstopd.errors import EvalstopError
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Ports
 
-MEASURED = ("cluster", "metrics", "runs", "keeper", "store", "notifier")
+MEASURED = ("cluster", "metrics", "finder", "gate", "runs", "keeper", "store", "notifier")
 
 
 def measured(ports: Ports, meters: Meters, now_s: Callable[[], float]) -> Ports:

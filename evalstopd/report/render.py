@@ -73,9 +73,11 @@ def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
 def explanation(found: Explanation) -> RenderableType:
     """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why."""
     watch = found.watch
+    proven = f" (proven by {watch.proof}, {'both ways' if watch.two_way else 'one way'})" if watch.proof else ""
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
-        f"run {watch.run_id or 'none'}, metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
+        f"run {watch.run_id or 'none'}{proven}",
+        f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
         f"rule {found.terms.rule}, rung {found.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
     ]
     if found.noise is not None:

@@ -110,6 +110,7 @@ class WatchRow(Base):
     name: Mapped[str]
     run_id: Mapped[str | None]
     two_way: Mapped[bool]
+    proof: Mapped[str]
     output_dir: Mapped[str | None]
     evals: Mapped[int]
     declines: Mapped[int]

@@ -16,7 +16,16 @@ from tests.process.test_reload import Running
 from tests.store.shared_world import opened
 
 parser = pytest.importorskip("prometheus_client.parser", reason="METRICS TESTS SKIPPED: no prometheus-client")
-KINDS = (ports.Cluster, ports.MetricsSource, ports.RunWriter, ports.Keeper, ports.Store, ports.Notifier)
+KINDS = (
+    ports.Cluster,
+    ports.MetricsSource,
+    ports.RunFinder,
+    ports.Gate,
+    ports.RunWriter,
+    ports.Keeper,
+    ports.Store,
+    ports.Notifier,
+)
 ALLOWED = {
     "result": {"good", "bad", "standby"},
     "scope": {"site", "account"},

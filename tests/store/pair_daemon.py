@@ -49,6 +49,7 @@ def main() -> None:
         loop = make_loop(now, stopping)
         tracker = Shared(world, "tracker")
         shared: dict[str, Any] = {"cluster": Shared(world, "cluster"), "metrics": tracker, "runs": tracker}
+        shared |= {"finder": tracker, "gate": Shared(world, "gate")}
         loop = seated(replace(loop, ports=replace(loop.ports, **shared, keeper=Shared(world, "keeper"))), seat, now)
         if gate != "-":
             loop = replace(loop, ports=replace(loop.ports, cluster=Gated(loop.ports.cluster, Path(gate))))

@@ -11,14 +11,14 @@ from typing import Any
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.keeper import FakeKeeper
 from tests.fakes.tracker import FakeTracker
+from tests.fakes.world import FakeGate
 
 Parts = dict[str, Any]
 
 
 def make_world(file: Path) -> None:
-    file.write_bytes(
-        pickle.dumps({"cluster": FakeCluster(time.time), "tracker": FakeTracker(), "keeper": FakeKeeper()})
-    )
+    parts: Parts = {"cluster": FakeCluster(time.time), "tracker": FakeTracker(), "keeper": FakeKeeper()}
+    file.write_bytes(pickle.dumps(parts | {"gate": FakeGate()}))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from evalstopd.adapters.mlflow.http import Answer, Asks
 from evalstopd.adapters.mlflow.problems import Silent, Unreachable
@@ -28,9 +28,16 @@ class Pass:
 
     def get(self, path: str, params: Mapping[str, str]) -> Answer:
         """Ask MLflow. Raises Unavailable (at once where the pass is over) or Rejected."""
+        return self._asked(lambda: self._http.get(path, params))
+
+    def post(self, path: str, body: Mapping[str, object]) -> Answer:
+        """Ask MLflow what takes a body. Raises as `get` does."""
+        return self._asked(lambda: self._http.post(path, body))
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
         self._check()
         try:
-            answer = self._http.get(path, params)
+            answer = ask()
         except (Unreachable, Silent) as error:
             self._unheard(error)
             raise

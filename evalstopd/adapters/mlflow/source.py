@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from evalstopd.adapters.mlflow import listing, runs
+from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
@@ -27,7 +27,7 @@ class Pace:
 
 
 class MlflowSource:
-    """Reads runs (MetricsSource), lists them (RunList), writes to them (RunWriter); the HTTP client is not its own."""
+    """MetricsSource, RunFinder, RunList and RunWriter over one HTTP client, which is not its own."""
 
     def __init__(self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None) -> None:
         self._http = http
@@ -45,6 +45,11 @@ class MlflowSource:
             readings = dict(zip(order, answers, strict=True))
         self._remember(readings)
         return readings
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Return for each job the running runs whose tags name it, or why they cannot be told."""
+        now = Pass(self._http, self._pace.workers, self._pace.seconds)
+        return finder.naming(now, self._pace.workers, cluster, raw_ids)
 
     def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
         """Return the facts of an experiment's runs, the newest first. Raises Rejected or Unavailable."""

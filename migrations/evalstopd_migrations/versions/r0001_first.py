@@ -110,6 +110,7 @@ def _watches() -> None:
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
+        _text("proof"),
         _text("output_dir", null=True),
         _whole("evals"),
         _whole("declines"),
