@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from evalstopd_sim.commands import reproduce, simulate
 
+from evalstopd import db_commands
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.replay.commands import replay, tune
 from evalstopd.undo_command import undo
@@ -269,16 +270,8 @@ def db_upgrade(config: Config = None) -> None:
     typer.echo(f"the store is at revision {current(url)}")
 
 
-@db.command("check")
-def db_check(config: Config = None) -> None:
-    """Check the store's schema and place."""
-    from evalstopd.settings import load_settings
-    from evalstopd.store.migrate import check as check_store
-    from evalstopd.store.migrate import current
-
-    url = load_settings(config).store.url
-    check_store(url)
-    typer.echo(f"the store is at revision {current(url)}, as it should be")
+db.command("check")(db_commands.check)
+db.command("backup")(db_commands.backup)
 
 
 def _print(data: object, as_json: bool, human: Callable[[], object]) -> None:  # noqa: FBT001  a flag of the user's
