@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from evalstopd.errors import EvalstopError
@@ -12,7 +12,14 @@ from evalstopd.settings import Settings
 
 _log = logging.getLogger("evalstopd")
 # What a process is bound to for as long as it lives. Another tracker knows none of the runs that jobs are bound to.
-FIXED = (("store", ""), ("mlflow", "tracking_uri"), ("metrics", ""))
+FIXED = (
+    ("store", "url"),
+    ("store", "lease"),
+    ("store", "lease_s"),
+    ("mlflow", "tracking_uri"),
+    ("metrics", "port"),
+    ("metrics", "host"),
+)
 After = Callable[[TickReport, float, bool], None]
 
 
@@ -29,7 +36,7 @@ class Service:
     settings: Settings
     seat: Seat
     now_s: Callable[[], float]
-    after: Sequence[After] = ()
+    after: list[After] = field(default_factory=list)
     loop: Loop = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,18 +83,14 @@ class Service:
 
 def _held(wanted: Settings, before: Settings) -> Settings:
     """Return the settings with what is fixed as it was."""
-    update = {}
     for part, key in FIXED:
-        was = getattr(before, part)
-        now = getattr(wanted, part)
-        update[part] = now.model_copy(update={key: getattr(was, key)}) if key else was
-    return wanted.model_copy(update=update)
+        now = getattr(wanted, part).model_copy(update={key: getattr(getattr(before, part), key)})
+        wanted = wanted.model_copy(update={part: now})
+    return wanted
 
 
 def _changed(wanted: Settings, before: Settings) -> Iterator[str]:
     """Yield the names of fixed settings that would have changed."""
     for part, key in FIXED:
-        was, now = getattr(before, part), getattr(wanted, part)
-        for each in [key] if key else type(was).model_fields:
-            if getattr(was, each) != getattr(now, each):
-                yield f"{part}.{each}"
+        if getattr(getattr(wanted, part), key) != getattr(getattr(before, part), key):
+            yield f"{part}.{key}"

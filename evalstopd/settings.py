@@ -94,11 +94,13 @@ class StoreSettings(_Part):
     """Where decisions are kept: SQLite on a local disk, or PostgreSQL.
 
     Of the daemons on one PostgreSQL that name the same `lease` one leads; it lasts `lease_s` seconds unless renewed.
+    `keep_days` is for points and watches of jobs over for so long; 0 keeps them.
     """
 
     url: str = "sqlite:////var/lib/evalstopd/evalstopd.db"
     lease: str = Field(default="evalstopd", min_length=1, max_length=200)
     lease_s: float = Field(default=15.0, gt=0, le=600)
+    keep_days: float = Field(default=0.0, ge=0)
 
 
 class RuleSettings(_Part):
@@ -116,6 +118,7 @@ class RuleSettings(_Part):
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
+    pin_keep_days: float = Field(default=30.0, ge=0)
     stale_s: float = Field(default=900.0, gt=0)
 
 

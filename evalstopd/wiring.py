@@ -55,6 +55,7 @@ from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+from evalstopd.upkeep.hourly import Hourly
 
 # A command of Slurm's that is late is killed, and waited for, for a second.
 _SPARE_S = 2.0
@@ -69,8 +70,11 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
         loop = seated(make_loop(now, stopping, store=store), seat, now)
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
-    after = [] if meters is None else [AfterPass(meters, store, SystemClock().now_s)]
-    return Service(load, make, settings, seat, boottime_s, after)
+    service = Service(load, make, settings, seat, boottime_s)
+    service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
+    if meters is not None:
+        service.after.append(AfterPass(meters, store, SystemClock().now_s))
+    return service
 
 
 def make_meters(settings: Settings) -> Meters | None:

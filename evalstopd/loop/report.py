@@ -24,6 +24,7 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     troubles: list[str] = field(default_factory=list)
+    cluster: str = ""
 
     def add(self, what: str, number: int = 1) -> None:
         """Count something."""
@@ -39,13 +40,14 @@ class Tally:
 class TickReport:
     """The result of one pass. `good` is False where nothing could be decided at all.
 
-    `instead` is what there is to say where no pass was made.
+    `cluster` is the one that was looked at. `instead` is what there is to say where no pass was made.
     """
 
     good: bool
     counts: Counter[str]
     troubles: tuple[str, ...]
     instead: str = ""
+    cluster: str = ""
 
     @property
     def summary(self) -> str:

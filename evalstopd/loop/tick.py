@@ -46,7 +46,7 @@ class Loop:
         except (Unavailable, Rejected, Deposed) as error:
             tally.trouble(str(error))
             return TickReport(good=False, counts=tally.counts, troubles=tuple(tally.troubles))
-        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles))
+        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles), cluster=tally.cluster)
 
     def foresee(self) -> tuple[TickReport, Judgement]:
         """Observe and decide, but record nothing and do nothing: what `tick` would decide now."""
@@ -85,6 +85,7 @@ class Loop:
     def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
         now_s = self.ports.clock.now_s()
         queue = self.ports.cluster.queue()
+        tally.cluster = queue.cluster
         book = book_receipts(self.ports, self.ports.store.book(queue.cluster), self.ports.notifier.receipts(), now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)

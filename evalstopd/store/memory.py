@@ -219,6 +219,35 @@ class MemoryStore:
         del most
         return ()
 
+    def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
+        """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""
+        with self._lock:
+            jobs = [each.key for each in self._over(cluster, over_before_s) if not self._acted_on(each.key)]
+            pins = (pin for key in jobs for _, pin in sorted(self._pins.get(key, {}).items()))
+            return tuple(pin for pin in pins if pin.state in order.ON_DISK)[:most]
+
+    def prune(self, cluster: str, over_before_s: float, most: int) -> int:
+        """Forget points and watches of jobs over since before a moment and never decided on; return how many."""
+        with self._lock:
+            jobs = [each.key for each in self._over(cluster, over_before_s) if self._is_undecided(each.key)][:most]
+            for key in jobs:
+                for kind in (self._points, self._pins, self._watches, self._lives):
+                    kind.pop(key, None)
+            return len(jobs)
+
+    def _over(self, cluster: str, before_s: float) -> list[Watch]:
+        found = [each for key, each in self._watches.items() if key.cluster == cluster and each.ending is not None]
+        old = [each for each in found if order.gone_s(each) < before_s]
+        return sorted(old, key=lambda each: (order.gone_s(each), each.key.text))
+
+    def _acted_on(self, key: JobKey) -> bool:
+        own = [self._intents[each] for each in self._intents_of.get(key, ())]
+        return any(each.state not in order.GIVEN_UP or each.acted_s is not None or each.cancel_tries for each in own)
+
+    def _is_undecided(self, key: JobKey) -> bool:
+        held = any(pin.state in order.ON_DISK for pin in self._pins.get(key, {}).values())
+        return not (held or self._intents_of.get(key) or self._would_be.get(key))
+
     def intents_by_state(self) -> Mapping[State, int]:
         """Return how many intents are in each state; states without any are left out."""
         with self._lock:

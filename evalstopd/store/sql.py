@@ -13,7 +13,7 @@ from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.ports import Book, Changes, Lease, Span
-from evalstopd.store import leases, order, reading, sealed
+from evalstopd.store import leases, order, reading, sealed, upkeep
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -183,6 +183,16 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
+        """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""
+        with self._reading() as source:
+            return tuple(upkeep.old_pins(source, cluster, over_before_s, most))
+
+    def prune(self, cluster: str, over_before_s: float, most: int) -> int:
+        """Forget points and watches of jobs over since before a moment and never decided on; return how many."""
+        with self._writing() as connection:
+            return upkeep.prune(connection, cluster, over_before_s, most)
 
     def intents_by_state(self) -> Mapping[State, int]:
         """Return how many intents are in each state; states without any are left out."""

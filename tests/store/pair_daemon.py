@@ -15,8 +15,9 @@ from evalstopd.log import start_log
 from evalstopd.loop import Loop
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
-from evalstopd.service import Service
+from evalstopd.service import After, Service
 from evalstopd.settings import Settings, load_settings
+from evalstopd.upkeep.hourly import Hourly
 from evalstopd.wiring import make_loop, make_meters, make_seat, make_store, seated
 from tests.store.shared_world import Shared
 
@@ -56,8 +57,9 @@ def main() -> None:
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, time.monotonic))
 
     store = make_store(settings)
-    after = [] if meters is None else [AfterPass(meters, store, time.time)]
+    after: list[After] = [] if meters is None else [AfterPass(meters, store, time.time)]
     service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
+    service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload).run()
     service.close()
 
