@@ -146,9 +146,12 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
 def status(
     config: Config = None,
     limit: Annotated[int, typer.Option(min=1, max=10000, help="How many jobs, newest first.")] = 50,
+    daemon: Annotated[bool, typer.Option("--daemon", help="The daemons instead: exit code 1 if none is well.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the watched jobs: evals, declines, best, pins, and what was decided."""
+    if daemon:
+        raise typer.Exit(_daemon_status(config, as_json=as_json))
     from evalstopd.report.render import status_table
     from evalstopd.report.rows import status_rows
     from evalstopd.settings import load_settings
@@ -156,6 +159,19 @@ def status(
 
     rows = status_rows(make_checked_store(load_settings(config)), limit)
     _print(rows, as_json, lambda: status_table(rows))
+
+
+def _daemon_status(config: Path | None, *, as_json: bool) -> int:
+    from evalstopd.pulse import alive, pulse_rows, told
+    from evalstopd.report.text import plain
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock
+
+    settings = load_settings(config)
+    now_s = make_clock().now_s()
+    rows = pulse_rows(make_checked_store(settings).pulses(), now_s, settings.daemon.tick_s)
+    _print(rows, as_json, lambda: "\n".join(plain(line, 1000) for line in told(rows)))
+    return 0 if alive(rows) else 1
 
 
 @app.command()

@@ -413,6 +413,30 @@ class Span:
         return self.since_s <= moment_s < self.until_s
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A daemon's last sign of life: its last pass, and its last good one, in seconds since the epoch."""
+
+    name: str
+    pid: int
+    at_s: float
+    good_s: float | None
+    leads: bool
+    version: str
+    digest: str
+    summary: str
+
+
+class Pulses(Protocol):
+    """The signs of life of the daemons on one store."""
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+
+
 class Upkeep(Protocol):
     """What is kept of jobs long over. Each call is one short transaction."""
 

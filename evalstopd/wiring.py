@@ -22,6 +22,7 @@ from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.site_key import read_site_key
+from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
@@ -40,6 +41,7 @@ from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -51,6 +53,7 @@ from evalstopd.report.scorecard import (
 )
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
@@ -71,9 +74,12 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
+    name = f"{settings.store.lease}@{socket.gethostname()}"
+    now_s = SystemClock().now_s
+    service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
-        service.after.append(AfterPass(meters, store, SystemClock().now_s))
+        service.after.append(AfterPass(meters, store, now_s))
     return service
 
 
@@ -179,8 +185,12 @@ def make_clock() -> SystemClock:
 
 def make_cluster(settings: Settings) -> SlurmCluster:
     """Return the scheduler's adapter."""
+    return SlurmCluster(run=_runner(settings))
+
+
+def _runner(settings: Settings) -> ProcessRunner:
     slurm = settings.slurm
-    return SlurmCluster(run=ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
+    return ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path)
 
 
 def make_plain_cluster() -> SlurmCluster:
@@ -321,6 +331,18 @@ def _proofs(settings: Settings) -> str:
     return f"a run is proven to be a job's by: {', '.join(ways)}"
 
 
+def _slurm_clock(settings: Settings) -> str:
+    return agreeing("slurmctld", lambda: controllers_clock_s(_runner(settings)), SystemClock().now_s)
+
+
+def _daemons(settings: Settings) -> str:
+    """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
+    rows = pulse_rows(make_checked_store(settings).pulses(), SystemClock().now_s(), settings.daemon.tick_s)
+    if rows and not alive(rows):
+        raise Unavailable("; ".join(told(rows)))
+    return "; ".join(told(rows))
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
 
@@ -357,6 +379,9 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("binding", lambda: _proofs(settings)),
         probe("keeper", lambda: make_keeper(settings).ping()),
         probe("store", store),
+        probe("daemon", lambda: _daemons(settings)),
+        probe("clock of slurmctld", lambda: _slurm_clock(settings)),
+        probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
         probe("notify", notify),

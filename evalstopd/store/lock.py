@@ -26,24 +26,3 @@ def lock_alone(url: str) -> bool:
     except OSError as error:
         raise Unavailable(f"{str(file)!a} cannot be locked: {error.strerror}") from None
     return True
-
-
-def is_locked(url: str) -> bool:
-    """Tell whether a daemon works on an SQLite store; False for PostgreSQL. Raises Unavailable if that cannot be told.
-
-    For processes that have the store not open.
-    """
-    file = sqlite_file(parse(url))
-    if file is None:
-        return False
-    try:
-        looked = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise Unavailable(f"{str(file)!a} cannot be opened: {error.strerror}") from None
-    try:
-        fcntl.flock(looked, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(looked)
-    return False

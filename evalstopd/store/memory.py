@@ -14,7 +14,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
-from evalstopd.ports import Book, Changes, Lease, Span
+from evalstopd.ports import Book, Changes, Lease, Pulse, Span
 from evalstopd.store import order, turns
 
 
@@ -26,6 +26,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._lock = RLock()
+        self._pulses: dict[str, Pulse] = {}
         self._leases = turns.MemoryLeases()
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
@@ -218,6 +219,16 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+        with self._lock:
+            self._pulses[pulse.name] = pulse
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+        with self._lock:
+            return tuple(self._pulses[name] for name in sorted(self._pulses))
 
     def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
         """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""

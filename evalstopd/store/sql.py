@@ -12,8 +12,8 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
-from evalstopd.ports import Book, Changes, Lease, Span
-from evalstopd.store import leases, order, reading, sealed, upkeep
+from evalstopd.ports import Book, Changes, Lease, Pulse, Span
+from evalstopd.store import leases, order, pulses, reading, sealed, upkeep
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -183,6 +183,16 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+        with self._writing() as connection:
+            pulses.note(connection, pulse)
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+        with self._reading() as source:
+            return pulses.all_of(source)
 
     def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
         """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""

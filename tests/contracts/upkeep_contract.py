@@ -1,5 +1,6 @@
 """What every store must do about jobs long over, whatever holds it: one class over memory, SQLite and PostgreSQL."""
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
@@ -7,15 +8,15 @@ import pytest
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey
 from evalstopd.core.watch import PinState
-from evalstopd.ports import Accounts, Archive, Chain, Changes, Store, Upkeep
+from evalstopd.ports import Accounts, Archive, Chain, Changes, Pulse, Pulses, Store, Upkeep
 from evalstopd.report.audit.verify import verify
 from tests.contracts import store_builders as make
-from tests.contracts.store_builders import CLUSTER, ENDED, key, point, watch
+from tests.contracts.store_builders import CLUSTER, ENDED, HOSTILE, key, point, watch
 
 OLD_S, LIMIT_S = 1000.0, 5000.0
 
 
-class AnyStore(Store, Archive, Accounts, Chain, Upkeep, Protocol):
+class AnyStore(Store, Archive, Accounts, Chain, Upkeep, Pulses, Protocol):
     """All ports in one."""
 
 
@@ -127,3 +128,13 @@ class UpkeepContract:
 
         assert store.book(CLUSTER).watches == (watch(),)
         assert store.points([key()]) == {key(): (point(2),)}
+
+    # --- signs of life
+
+    def test_the_last_sign_of_life_of_each_daemon_is_kept(self, store: AnyStore) -> None:
+        first = Pulse("b", 1, 10.0, None, leads=False, version="1", digest="d", summary=HOSTILE)
+        other, later = replace(first, name=HOSTILE), replace(first, pid=2, at_s=20.0, good_s=20.0, leads=True)
+        for each in (first, other, later):
+            store.note_pulse(each)
+
+        assert set(store.pulses()) == {other, later}

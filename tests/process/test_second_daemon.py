@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstopd.store import migrate
-from evalstopd.store.lock import is_locked
+from tests.store.locks import is_locked
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,6 +3,7 @@
 GATE is a folder: just before a cancel the daemon makes `reached` there and waits for `go`. Without: `-`.
 """
 
+import os
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from evalstopd.log import start_log
 from evalstopd.loop import Loop
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
+from evalstopd.pulse import NotePulse
 from evalstopd.service import After, Service
 from evalstopd.settings import Settings, load_settings
 from evalstopd.upkeep.hourly import Hourly
@@ -59,6 +61,7 @@ def main() -> None:
     store = make_store(settings)
     after: list[After] = [] if meters is None else [AfterPass(meters, store, time.time)]
     service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
+    service.after.append(NotePulse(store, "test", os.getpid(), "0", time.time, lambda: service.settings))
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload).run()
     service.close()

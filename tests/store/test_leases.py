@@ -13,11 +13,12 @@ from evalstopd.lead.lead import LedStore
 from evalstopd.ports import Changes
 from evalstopd.store import migrate
 from evalstopd.store.engine import connect, parse
-from evalstopd.store.lock import is_locked, lock_alone
+from evalstopd.store.lock import lock_alone
 from evalstopd.store.memory import MemoryStore
 from evalstopd.store.sql import SqlStore
 from tests.contracts import store_builders as make
 from tests.contracts.lease_contract import LONG_S, LeaseContract, until
+from tests.store.locks import is_locked
 
 _LOCKER = """
 import sys
@@ -62,9 +63,8 @@ def test_one_process_locks_an_sqlite_store_until_it_ends_and_its_own_work_goes_o
 
 
 def test_a_store_that_is_not_there_cannot_be_locked(tmp_path: Path) -> None:
-    for ask in (lock_alone, is_locked):
-        with pytest.raises(Unavailable, match="No such file"):
-            ask(f"sqlite:///{tmp_path}/store.db")
+    with pytest.raises(Unavailable, match="No such file"):
+        lock_alone(f"sqlite:///{tmp_path}/store.db")
 
 
 def test_who_stops_in_the_midst_of_a_writing_does_not_keep_the_lease_from_others(empty_postgresql_url: str) -> None:

@@ -33,6 +33,7 @@ def upgrade() -> None:
     _chain()
     _breakers()
     _leases()
+    _pulses()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -294,6 +295,19 @@ def _breakers() -> None:
         _text("by"),
     )
     op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
+def _pulses() -> None:
+    op.create_table(
+        "pulses",
+        _text("name"),
+        _whole("pid"),
+        _time("at_s"),
+        _time("good_s", null=True),
+        _flag("leads"),
+        *(_text(name) for name in ("version", "digest", "summary")),
+        sa.PrimaryKeyConstraint("name"),
+    )
 
 
 def _leases() -> None:
