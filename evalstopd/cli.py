@@ -94,8 +94,9 @@ def run(config: Config = None) -> None:
     stopping = threading.Event()
     service = make_service(settings, lambda: load_settings(config), stopping)
     try:
+        seat = service.seat
         Daemon(
-            service.tick, settings.daemon.tick_s, stopping, service.seat.beat, service.seat.beat_s, service.reload
+            service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow
         ).run()
     finally:
         service.close()

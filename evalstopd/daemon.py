@@ -37,7 +37,8 @@ class Daemon:
 
     The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive. `beat` is called every
     `beat_s` seconds (0: never) beside the ticks, however long one takes; where it says so, a tick is made at once.
-    SIGHUP calls `reload`, never while a tick is made; it returns the seconds from tick to tick.
+    SIGHUP calls `reload`, never while a tick is made; it returns the seconds from tick to tick. `follow` is told of
+    each tick once it has been logged.
     """
 
     tick: Callable[[], TickReport]
@@ -46,6 +47,7 @@ class Daemon:
     beat: Callable[[], bool] = lambda: False
     beat_s: float = 0.0
     reload: Callable[[], float] | None = None
+    follow: Callable[[TickReport], None] = lambda _: None
     _wake: tuple[int, int] = field(default_factory=os.pipe)
     _fatal: list[EvalstopError] = field(default_factory=list)
 
@@ -88,6 +90,10 @@ class Daemon:
             return
         _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
         sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
+        try:
+            self.follow(report)
+        except Exception:  # noqa: BLE001  what follows a tick is no reason to end the daemon
+            _log.exception("what follows a tick broke off")
 
     def _reload(self, regular: Job) -> None:
         if self.reload is None or self.stopping.is_set():

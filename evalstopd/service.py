@@ -38,6 +38,7 @@ class Service:
     now_s: Callable[[], float]
     after: list[After] = field(default_factory=list)
     loop: Loop = field(init=False)
+    _took_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.loop = self.make(self.settings)
@@ -46,9 +47,13 @@ class Service:
         """Make one pass; who stands by makes none, and is well as long as it knows who leads."""
         began_s = self.now_s()
         report = self._pass()
-        for each in self.after:
-            each(report, self.now_s() - began_s, self.seat.ours)
+        self._took_s = self.now_s() - began_s
         return report
+
+    def follow(self, report: TickReport) -> None:
+        """Do what follows a pass; not part of it, for a store that hangs must not keep the pass from being told."""
+        for each in self.after:
+            each(report, self._took_s, self.seat.ours)
 
     def _pass(self) -> TickReport:
         if self.seat.ours:

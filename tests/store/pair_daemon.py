@@ -63,7 +63,7 @@ def main() -> None:
     service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
     service.after.append(NotePulse(store, "test", os.getpid(), "0", time.time, lambda: service.settings))
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
-    Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload).run()
+    Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow).run()
     service.close()
 
 

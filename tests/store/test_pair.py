@@ -92,6 +92,11 @@ class Pair:
         with opened(self.world) as parts:
             return list(parts["cluster"].cancelled)
 
+    def requests(self) -> int:
+        """Return how often Slurm was asked to cancel, whether or not there was a job to cancel any more."""
+        with opened(self.world) as parts:
+            return int(parts["cluster"].calls.count("cancel"))
+
     def ended(self, job: str) -> bool:
         with opened(self.world) as parts:
             return bool(parts["cluster"].jobs[job].phase is Phase.ENDED)
@@ -166,6 +171,7 @@ def test_a_leader_that_is_killed_is_replaced_within_two_ticks_and_the_job_cancel
     take_over(pair)
 
     assert pair.cancelled() == [(job, 0)]
+    assert pair.requests() == 1
     assert pair.ended(job)
 
 
@@ -180,6 +186,7 @@ def test_a_leader_that_is_paused_is_replaced_and_does_nothing_when_it_goes_on(pa
     pair.wait(lambda: pair.said("a", "stands by"), "A stands by")
 
     assert pair.cancelled() == [(job, 0)]
+    assert pair.requests() == 1
     assert pair.states() == [State.CONFIRMED]
     pair.running["b"].send_signal(signal.SIGTERM)
     assert pair.running["b"].wait(60) == 0
@@ -196,4 +203,5 @@ def test_a_leader_that_is_cut_off_is_replaced_and_does_not_act_though_slurm_answ
     pair.wait(lambda: pair.said("a", "nothing is done: another daemon leads"), "A is refused")
 
     assert pair.cancelled() == [(job, 0)]
+    assert pair.requests() == 1
     assert pair.states() == [State.CONFIRMED]

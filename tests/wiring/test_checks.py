@@ -1,5 +1,6 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
+import re
 from email.utils import formatdate
 from pathlib import Path
 
@@ -117,5 +118,5 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     good, text = answer_of(settings, "daemon")
 
     assert not good
-    assert "last good pass 999 s ago" in text
+    assert re.search(r"last good pass (999|1\d\d\d) s ago", text)
     assert "alas" in text
