@@ -3,11 +3,12 @@ BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm test lint fast real env bench nightly soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real env bench nightly soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
 	@echo "make demo-slurm  the main job on real parts: Slurm, MLflow, training (Debian, root; a few minutes)"
+	@echo "make demo-compare  the simulator's word against a real cluster: one workload, the daemon off and on (12 minutes)"
 	@echo "make test       everything: linters, types, fast tests, tests on a real Slurm cluster and MLflow server"
 
 demo:
@@ -18,6 +19,11 @@ demo-slurm:
 	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] || { echo "make demo-slurm needs Debian 12 or 13 and root: it starts a real Slurm cluster that runs jobs of several users" >&2; exit 2; }
 	@tools/environment.sh $(BASE) demo,training
 	@cd examples && $(PY) -m demo --directory $(BASE)/demo $(DEMO)
+
+demo-compare:
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] || { echo "make demo-compare needs Debian 12 or 13 and root: it starts a real Slurm cluster that runs jobs of several users" >&2; exit 2; }
+	@tools/environment.sh $(BASE) demo,plots
+	@cd examples && $(PY) -m demo.compare --directory $(BASE)/demo-compare $(DEMO)
 
 env:
 	@tools/environment.sh $(BASE) test,lint

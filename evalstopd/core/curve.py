@@ -1,6 +1,5 @@
 """The curve of a job: the evals of all its lives and runs, one score per step, in step order."""
 
-import math
 from collections.abc import Iterable, Sequence
 
 from evalstopd.core.model import Eval, Mode, Point
@@ -11,7 +10,7 @@ _LARGEST_SCORE = 1e308
 
 def is_score(value: float | None) -> bool:
     """Tell whether a value can count as a score; missing, NaN and infinite ones neither count nor reset."""
-    return value is not None and math.isfinite(value) and abs(value) < _LARGEST_SCORE
+    return value is not None and -_LARGEST_SCORE < value < _LARGEST_SCORE
 
 
 def curve(points: Iterable[Point]) -> tuple[Eval, ...]:

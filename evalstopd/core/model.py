@@ -1,7 +1,8 @@
 """What the rules know of the world: jobs, evals, and the view that a rule may see."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 
 class Phase(StrEnum):
@@ -163,9 +164,8 @@ class Point:
     metric: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Eval:
-    """One point of world feedback on a job's curve.
+class Eval(NamedTuple):
+    """One point of world feedback on a job's curve; a named tuple, because curves are long and made often.
 
     `score` is finite. `stderr` is the score's own standard error where known. `elapsed_s` (running time of the
     job) and `loss` (training loss) are what any scheduler could see at that moment; None where nobody looked.
@@ -181,8 +181,7 @@ class Eval:
     loss: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(NamedTuple):
     """All that a rule or policy may see of a job: the information frontier (paper, section on the frontier).
 
     There is no true duration and no hidden label here, and core cannot import the module that has them.
@@ -200,4 +199,4 @@ class JobView:
     loss_drop_per_s: float | None = None
     progress: float | None = None
     declines: int = 0
-    evals: tuple[Eval, ...] = field(default=(), repr=False)
+    evals: tuple[Eval, ...] = ()

@@ -1,5 +1,7 @@
 """Which checkpoint a stop keeps, and how much true score that choice gives away."""
 
+from operator import add
+
 from evalstopd_sim.truth import TrueJob
 
 CHOICES = ("best eval", "k evals before the trigger", "best 3-eval mean")
@@ -17,5 +19,5 @@ def _best_stretch(seen: tuple[float, ...]) -> int:
     """Return the middle of the three successive evals with the best mean."""
     if len(seen) < 3:
         return seen.index(max(seen))
-    sums = [a + b + c for a, b, c in zip(seen, seen[1:], seen[2:], strict=False)]
+    sums = list(map(add, map(add, seen, seen[1:]), seen[2:]))
     return sums.index(max(sums)) + 1

@@ -66,7 +66,7 @@ def reproduce(
     experiment: Annotated[
         list[str] | None, typer.Option(help="main, composability, noise, base-rate, threshold, load, ... or all.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds; elastic policies run on a fifth of them.")] = 20,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 20,
     jobs: Annotated[int, typer.Option(help="Processes (0: one for each core).")] = 0,
     executor: Annotated[str, typer.Option(help="processes, or slurm: the seeds as a job array.")] = "processes",
     slurm: Annotated[

@@ -63,16 +63,18 @@ class Table:
     """A level function with the healthy curve at equal fractions looked up instead of computed anew."""
 
     level: Level
+    shares: tuple[float, ...]
     healthy: tuple[float, ...]
 
     def levels(self, fate: Fate) -> tuple[float, ...]:
-        """Return the levels at p = i / n for i = 1..n."""
+        """Return the levels at the shares i / n of the work, i = 1..n."""
         if fate.peak is None and self.level is not gao_level:
             return self.healthy
-        n, level = len(self.healthy), self.level
-        return tuple([level((i + 1) / n, fate) for i in range(n)])
+        level = self.level
+        return tuple([level(p, fate) for p in self.shares])
 
 
 def table(level: Level, evals: int) -> Table:
     """Return the table for `evals` evals at equal fractions."""
-    return Table(level, tuple(level((i + 1) / evals, Fate(None, 0.0)) for i in range(evals)))
+    shares = tuple((i + 1) / evals for i in range(evals))
+    return Table(level, shares, tuple(level(p, Fate(None, 0.0)) for p in shares))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -67,7 +67,7 @@ def _wear(job: TrueJob, curve: RealCurve) -> TrueJob:
     smooth = _smooth(curve.scores)
     marks = tuple([job.duration_s * (i / n) for i in range(1, n + 1)])
     peak_s = marks[smooth.index(max(smooth))] if job.hacking else inf
-    return replace(job, marks=marks, scores=curve.scores, levels=smooth, stderr=None, peak_s=peak_s)
+    return job._replace(marks=marks, scores=curve.scores, levels=smooth, stderr=None, peak_s=peak_s)
 
 
 def _smooth(scores: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """The drive per eval: a base policy and a rule over a workload, on the emulated cluster, without a store."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -14,7 +14,7 @@ from evalstopd_sim.options import ClusterOptions
 from evalstopd_sim.ranks import Running, Waiting
 from evalstopd_sim.rule import NO_RULE, Rule, plan_end
 from evalstopd_sim.sight import first_view, later_view, loss_drop_per_s
-from evalstopd_sim.simjob import End, SimJob
+from evalstopd_sim.simjob import NO_ENTRY, End, SimJob
 from evalstopd_sim.space import space
 from evalstopd_sim.tally import Tally, usage
 from evalstopd_sim.truth import TrueJob
@@ -157,7 +157,7 @@ class Drive:
         if self._ranked:
             self._running.remove(job)
         self._space.give_back(job)
-        job.overhead_s += min(now_s, job.begun_s) - job.held_from_s
+        job.overhead_s += min(job.begun_s, now_s) - job.held_from_s
         job.done_s = job.work_s(now_s)
         job.running = False
         job.life += 1
@@ -183,6 +183,8 @@ class Drive:
         if job.end is End.STOPPED:
             self._note("stop", job)
         self._tally.ended(job, self._timeline.now_s, usage(job))
+        # The entry leads back to its job: without it a job that is over is freed at once, not by the next search.
+        job.entry = NO_ENTRY
         self._due = True
 
     def _eval_seen(self, event: EvalSeen) -> None:
@@ -207,17 +209,12 @@ class Drive:
         job = event.job
         if event.life != job.life:
             return
-        if not self._waiting:
-            self._look_again(job)
-            return
-        expected = self._running.key(job, self._timeline.now_s)
+        self._due = self._due or job.trend.jumps
         self._look_again(job)
-        key = self._running.key(job, self._timeline.now_s)
-        self._due = self._due or any(abs(a - b) > _ROUNDING_S for a, b in zip(expected, key, strict=True))
 
     def _look_again(self, job: SimJob, **seen: Any) -> None:
         """Rank a running job anew, by what is seen of it now."""
-        view = replace(job.view, **seen) if seen else job.view
+        view = job.view._replace(**seen) if seen else job.view
         job.view = later_view(view, job.work_s(self._timeline.now_s), running=True)
         if self._ranked:
             self._running.remove(job)
@@ -232,5 +229,3 @@ class Drive:
 
 # A job that was put last stays last: more declines than any rule asks for.
 _MANY = 1_000_000
-# A key that only stops moving has not jumped: nobody's place changes at that moment.
-_ROUNDING_S = 1e-6

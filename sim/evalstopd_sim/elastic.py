@@ -1,7 +1,7 @@
 """The drive for elastic policies: jobs run on the GPUs they are given, as fast as their hidden scaling allows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor
 from typing import Any
 
@@ -145,7 +145,7 @@ class _Elastic:
         job.advance(self._timeline.now_s)
         job.done_s = job.truth.marks[job.seen]
         seen = Eval(job.seen + 1, 0.0, elapsed_s=job.ran_s, loss=loss_at(job.truth, job.done_s))
-        job.view = replace(job.view, evals=(*job.view.evals[-1:], seen))
+        job.view = job.view._replace(evals=(*job.view.evals[-1:], seen))
         job.seen += 1
         self._ask_for_round()
         self._expect(job)

@@ -13,7 +13,7 @@ class UnknownEvent(Fatal):
 
 
 class Timeline:
-    """Events in order of time, then priority, then of being asked for; `now_s` is the time of the last one taken."""
+    """Events in order of time, then priority, then of being asked for; `now_s` is the time of the last one handled."""
 
     __slots__ = ("_sequence", "heap", "now_s")
 
@@ -33,11 +33,6 @@ class Timeline:
         """Return the time of the next event; infinity when there is none."""
         return self.heap[0][0] if self.heap else inf
 
-    def take(self) -> Any:
-        """Move the clock to the next event and return it."""
-        self.now_s, _, _, event = heappop(self.heap)
-        return event
-
 
 def run(
     timeline: Timeline,
@@ -49,13 +44,12 @@ def run(
 
     Raises UnknownEvent for an event without a handler.
     """
-    find, take, heap = handlers.get, timeline.take, timeline.heap
+    find, heap = handlers.get, timeline.heap
     while heap and heap[0][0] <= until_s:
-        instant = heap[0][0]
-        while heap and heap[0][0] == instant:
-            event = take()
-            handler = find(type(event))
-            if handler is None:
-                raise UnknownEvent(f"no handler for the event {type(event).__name__}")
-            handler(event)
-        settle()
+        timeline.now_s, _, _, event = heappop(heap)
+        handler = find(type(event))
+        if handler is None:
+            raise UnknownEvent(f"no handler for the event {type(event).__name__}")
+        handler(event)
+        if not heap or heap[0][0] > timeline.now_s:
+            settle()

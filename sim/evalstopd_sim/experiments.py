@@ -15,22 +15,15 @@ SRTF = "srtf-est"
 # The tuning for runs of about 8 evals that still rise, and the one that is safe on plateaus.
 DROP_PAPER, DROP_SAFE = "drop-test-paper", "drop-test-safe"
 JOBS = 500
-# Elastic policies, and rules on many evals a job, cost some ten times the others: they get a part of the seeds.
-_COSTLY_PART = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of an experiment: a setting with its arms, on one in `part` of the seeds (at least two)."""
+    """One point of an experiment: a setting with its arms."""
 
     at: str
     setting: Setting
     arms: tuple[Arm, ...]
-    part: int = 1
-
-    def seeds(self, count: int) -> range:
-        """Return the seeds of this point out of `count`."""
-        return range(min(count, max(2, count // self.part)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,9 @@ def _main() -> Experiment:
 
 
 def _composability() -> Experiment:
-    ranked = [Point(base, _world(), _with(base, K2)) for base in ("fifo", "sjf-est", SRTF, "loss-aware", "las")]
-    stretched = [Point(base, _world(), _with(base, K2), _COSTLY_PART) for base in ("goodput", "slaq")]
-    return Experiment(
-        "composability", "EvalStop round every base", "base", ("jct_mean_s", "w3_gpu_h"), (*ranked, *stretched)
-    )
+    bases = ("fifo", "sjf-est", SRTF, "loss-aware", "las", "goodput", "slaq")
+    points = tuple(Point(base, _world(), _with(base, K2)) for base in bases)
+    return Experiment("composability", "EvalStop round every base", "base", ("jct_mean_s", "w3_gpu_h"), points)
 
 
 def _noise() -> Experiment:
@@ -106,10 +97,7 @@ def _load() -> Experiment:
 
 def _evals_per_job() -> Experiment:
     rules = (K2, DROP_PAPER, DROP_SAFE, "recommended")
-    counts = [
-        Point(f"{n}", _world(replace(PAPER, evals=(n,))), _with(SRTF, *rules), _COSTLY_PART if n >= 20 else 1)
-        for n in (6, 8, 10, 20, 50)
-    ]
+    counts = [Point(f"{n}", _world(replace(PAPER, evals=(n,))), _with(SRTF, *rules)) for n in (6, 8, 10, 20, 50)]
     walls = [
         Point(f"every {every_s / 60:g} min", _world(replace(PAPER, every_s=float(every_s))), _with(SRTF, *rules[:2]))
         for every_s in (5400, 2700)
@@ -144,10 +132,8 @@ def _mean_fall() -> float:
 def _real() -> Experiment:
     rules = (K2, "k-declines:k=3", "patience", DROP_SAFE, "recommended")
     real = PRESETS["real"]
-    drawn = [
-        Point(f"{n} evals", _world(replace(real, evals=(n,))), _with(SRTF, *rules), _COSTLY_PART) for n in real.evals
-    ]
-    dealt = Point("real curves", replace(_world(), curves=read_curves("curves")), _with(SRTF, *rules), _COSTLY_PART)
+    drawn = [Point(f"{n} evals", _world(replace(real, evals=(n,))), _with(SRTF, *rules)) for n in real.evals]
+    dealt = Point("real curves", replace(_world(), curves=read_curves("curves")), _with(SRTF, *rules))
     return Experiment("real", "Evals as they are measured", "evals", ("fpr_healthy_rlhf", "recall"), (*drawn, dealt))
 
 

@@ -21,6 +21,9 @@ def fill(waiting: Waiting, running: Running, free: int, now_s: float, head: Head
     that are touched. `free` below 0 stands for GPUs promised to a better-ranked job and still held by
     worse-ranked ones. With a strict head of line no waiting job starts after one that did not fit.
     """
+    alone = waiting.only()
+    if alone is not None and alone[3].gpus <= free:
+        return Changes([], [alone[3]])
     changes = Changes([], [])
     place: Entry | None = None
     tail = running.tail(now_s)
@@ -46,7 +49,7 @@ def _next_start(waiting: Waiting, tail: Tail, free: int, place: Entry | None, he
         found = min(waiting.heads(place), default=None)
         return found if found is not None and _fits(found, tail, free) else None
     for entry in waiting.heads(place):
-        if (found is None or entry < found) and _fits(entry, tail, free):
+        if (found is None or entry < found) and (entry[3].gpus <= free or _fits(entry, tail, free)):
             found = entry
     return found
 

@@ -1,8 +1,7 @@
 """Jobs kept in rank order, so that an event costs what it changes and not what there is."""
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
-from itertools import count, takewhile
+from collections.abc import Iterator
 
 from evalstopd_sim.simjob import Entry, SimJob
 
@@ -29,16 +28,23 @@ class Waiting:
     def remove(self, job: SimJob) -> None:
         """Take a job out."""
         held = self._sizes[job.gpus]
-        del held[bisect_left(held, job.entry)]
-        if not held:
+        if len(held) == 1:
             del self._sizes[job.gpus]
+        else:
+            del held[bisect_left(held, job.entry)]
+
+    def only(self) -> Entry | None:
+        """Return the job that waits alone; None if there are several or none."""
+        if len(self._sizes) != 1:
+            return None
+        (held,) = self._sizes.values()
+        return held[0] if len(held) == 1 else None
 
     def heads(self, after: Entry | None) -> list[Entry]:
         """Return the best-ranked job of each size that ranks after `after`."""
         if after is None:
             return [held[0] for held in self._sizes.values()]
-        places = [(held, bisect_right(held, after)) for held in self._sizes.values()]
-        return [held[place] for held, place in places if place < len(held)]
+        return [held[bisect_right(held, after)] for held in self._sizes.values() if after < held[-1]]
 
     def entries(self) -> list[Entry]:
         """Return all of them in rank order."""
@@ -59,8 +65,7 @@ class Running:
     def add(self, job: SimJob, since_s: float) -> None:
         """Put a job in its place; its key moves along its trend from `since_s` on."""
         drift = job.trend.drift_per_s
-        if drift:
-            job.entry = _moved(job.entry, -drift * since_s)
+        job.entry = _moved(job.entry, -drift * since_s)
         held = self._lines.get(drift)
         if held is None:
             self._lines[drift] = [job.entry]
@@ -72,67 +77,46 @@ class Running:
         held = self._lines[job.trend.drift_per_s]
         del held[bisect_left(held, job.entry)]
 
-    def key(self, job: SimJob, now_s: float) -> tuple[float, ...]:
-        """Return the key that a job has now."""
-        return _moved(job.entry, job.trend.drift_per_s * now_s)[0]
+    def worst_first(self, now_s: float) -> Iterator[Entry]:
+        """Yield all running jobs with the keys they have now, the lowest in rank first."""
+        lines = [(held, drift * now_s) for drift, held in self._lines.items() if held]
+        fronts = [(_moved(held[-1], shift), held, len(held) - 1, shift) for held, shift in lines]
+        while fronts:
+            front = max(fronts)
+            worst, held, place, shift = front
+            yield worst
+            fronts.remove(front)
+            if place:
+                fronts.append((_moved(held[place - 1], shift), held, place - 1, shift))
 
     def tail(self, now_s: float) -> "Tail":
-        """Return the running jobs with the keys they have now, the lowest in rank first, looked up as needed."""
-        return Tail([_Line(held, len(held) - 1, drift * now_s) for drift, held in self._lines.items() if held])
-
-    def worst_first(self, now_s: float) -> list[Entry]:
-        """Return all running jobs with the keys they have now, the lowest in rank first."""
-        tail = self.tail(now_s)
-        return list(takewhile(lambda entry: entry is not None, map(tail.get, count())))  # type: ignore[arg-type]
-
-
-@dataclass(slots=True)
-class _Line:
-    """One sorted list, read from its end: the next place, and how far its keys have moved."""
-
-    held: list[Entry]
-    place: int
-    shift: float
-
-    def front(self) -> Entry:
-        entry = self.held[self.place]
-        return _moved(entry, self.shift) if self.shift else entry
+        """Return the same, to be looked up as far as needed."""
+        return Tail(self.worst_first(now_s))
 
 
 class Tail:
-    """The lower end of the running jobs, merged from their lines as far as somebody asked."""
+    """The lower end of the running jobs, kept as far as somebody asked."""
 
-    __slots__ = ("_fronts", "_seen")
+    __slots__ = ("_rest", "_seen")
 
-    def __init__(self, lines: list[_Line]) -> None:
-        self._fronts = [(line.front(), line) for line in lines]
+    def __init__(self, rest: Iterator[Entry]) -> None:
+        self._rest = rest
         self._seen: list[Entry] = []
 
     def get(self, place: int) -> Entry | None:
         """Return the job at this place from the end; None beyond the best-ranked."""
         seen = self._seen
         while len(seen) <= place:
-            if not self._fronts:
+            worse = next(self._rest, None)
+            if worse is None:
                 return None
-            self._take()
+            seen.append(worse)
         return seen[place]
-
-    def _take(self) -> None:
-        fronts = self._fronts
-        worst = 0 if len(fronts) == 1 or fronts[1][0] < fronts[0][0] else 1
-        if len(fronts) > 2:
-            worst = max(range(len(fronts)), key=lambda place: fronts[place][0])
-        entry, line = fronts[worst]
-        self._seen.append(entry)
-        line.place -= 1
-        if line.place < 0:
-            del fronts[worst]
-        else:
-            fronts[worst] = (line.front(), line)
 
 
 def _moved(entry: Entry, shift: float) -> Entry:
+    if not shift:
+        return entry
     key, submit_s, job_id, job = entry
-    if len(key) == 1:
-        return ((key[0] + shift,), submit_s, job_id, job)
-    return ((*key[:-1], key[-1] + shift), submit_s, job_id, job)
+    moved = (key[0] + shift,) if len(key) == 1 else (*key[:-1], key[-1] + shift)
+    return (moved, submit_s, job_id, job)

@@ -34,10 +34,7 @@ CAVEATS = (
         "Unfinished jobs are in no JCT; a false stop shortens the JCT over all jobs, so the JCT of the jobs "
         "that were not stopped is in the tables as well."
     ),
-    (
-        "Growing and shrinking of elastic jobs is taken to cost nothing; their policies ran on fewer seeds "
-        "(column seeds)."
-    ),
+    "Growing and shrinking of elastic jobs is taken to cost nothing.",
 )
 _HEADS = ("at", "base", "rule", "seeds", "JCT", "W1", "W3", "precision", "recall", "FPR all", "FPR healthy RLHF")
 

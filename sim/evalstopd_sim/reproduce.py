@@ -76,13 +76,13 @@ def _tasks(chosen: Sequence[Experiment], seeds: int) -> list[Task]:
     arms: dict[tuple[Setting, int], dict[Arm, None]] = {}
     for experiment in chosen:
         for point in experiment.points:
-            for seed in point.seeds(seeds):
+            for seed in range(seeds):
                 arms.setdefault((point.setting, seed), {}).update(dict.fromkeys(point.arms))
     return [Task(setting, seed, tuple(needed)) for (setting, seed), needed in arms.items()]
 
 
 def _rows(point: Point, seeds: int, samples: Mapping[tuple[Setting, int, Arm], Sample]) -> list[Row]:
-    by_seed = [[samples[point.setting, seed, arm] for arm in point.arms] for seed in point.seeds(seeds)]
+    by_seed = [[samples[point.setting, seed, arm] for arm in point.arms] for seed in range(seeds)]
     return rows(point.arms, by_seed)
 
 

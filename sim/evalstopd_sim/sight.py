@@ -39,8 +39,8 @@ def evals(job: TrueJob) -> Iterator[Eval]:
     """Yield the job's evals in step order, each as it will be seen when the job gets there."""
     rate = -job.loss_rate / job.duration_s
     stderr = job.stderr
-    for place, (mark, score) in enumerate(zip(job.marks, job.scores, strict=True)):
-        yield Eval(place + 1, score, stderr, 0, "", 0.0, mark, exp(rate * mark))
+    for step, (mark, score) in enumerate(zip(job.marks, job.scores, strict=True), 1):
+        yield Eval(step, score, stderr, 0, "", 0.0, mark, exp(rate * mark))
 
 
 def loss_drop_per_s(job: TrueJob, seen: int) -> float | None:
@@ -59,8 +59,9 @@ def first_stop(detector: Detector, job: TrueJob, view: JobView) -> tuple[int, St
     so looking ahead tells nothing that the rule would not have said there.
     """
     state = detector.start(view)
-    for place, point in enumerate(evals(job)):
-        state, verdict = detector.step(state, point)
+    step = detector.step
+    for point in evals(job):
+        state, verdict = step(state, point)
         if isinstance(verdict, Stop):
-            return place, verdict
+            return point.step - 1, verdict
     return None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstopd.core.model import JobView
 from evalstopd.core.policies import STEADY, Trend
@@ -11,10 +11,10 @@ from evalstopd_sim.truth import TrueJob
 
 # (key, submit time, id, job): tuples of two jobs never compare beyond the id.
 Entry = tuple[tuple[float, ...], float, str, Any]
+NO_ENTRY: Entry = ((), 0.0, "", None)
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(NamedTuple):
     """Where a rule fires: after this much work, at which eval (None: before the first), after how many declines."""
 
     work_s: float
@@ -42,7 +42,7 @@ class SimJob:
     index: int
     gpus: int
     view: JobView
-    entry: Entry = ((), 0.0, "", None)
+    entry: Entry = NO_ENTRY
     trend: Trend = STEADY
     running: bool = False
     started: bool = False

@@ -68,7 +68,7 @@ class Nodes:
         """Return who has to yield and who starts, in rank order."""
         if not waiting:
             return Changes([], [])
-        walk = _Walk(self._size, list(self._free), running.worst_first(now_s), self._head)
+        walk = _Walk(self._size, list(self._free), list(running.worst_first(now_s)), self._head)
         self._chosen = walk.chosen
         return walk.go(sorted([*waiting.entries(), *walk.ranked]))
 

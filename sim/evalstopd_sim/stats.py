@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp, inf, lgamma, log, sqrt
 
 CONFIDENCE = 0.95
@@ -38,6 +39,7 @@ def t_two_sided(t: float, freedom: int) -> float:
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+@cache
 def t_quantile(confidence: float, freedom: int) -> float:
     """Return the t with P(|T| <= t) = confidence, by bisection."""
     low, high = 0.0, 1e6

@@ -1,13 +1,12 @@
 """What nobody but the emulated world knows: true lengths, labels, peaks. No rule or policy is handed this."""
 
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 RLHF = "rlhf"
 
 
-@dataclass(frozen=True, slots=True)
-class TrueJob:
+class TrueJob(NamedTuple):
     """A job as it will really go. Times in seconds, counted in work done: overhead and waiting left out.
 
     `duration_s` is on the GPUs asked for. `marks` are the work times of its evals, `scores` what they will

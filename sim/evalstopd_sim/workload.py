@@ -86,7 +86,8 @@ class _Dealer:
         kind = _kind(preset.kinds, unit())
         asked = kind.gpus[int(unit() * len(kind.gpus))]
         hacks = unit() < preset.hacking and kind.name == RLHF
-        peak, depth, calm = (quantile(q, unit()) for q in (preset.peak, preset.depth, preset.healthy_depth))
+        peak, depth = quantile(preset.peak, unit()), quantile(preset.depth, unit())
+        calm = quantile(preset.healthy_depth, unit())
         drawn_s = kind.mean_h * HOUR_S * exp(self.spread * normal(0.0, 1.0) - self.spread**2 / 2)
         error = normal(0.0, 1.0)
         rate, scaling = quantile(preset.loss_rate, unit()), 0.02 + 0.08 * unit()
@@ -114,22 +115,20 @@ class _Dealer:
         )
 
     def _evals(self, kind: Kind, fate: Fate, duration_s: float, count: int, sigma: float) -> _Noisy:
-        marks = self._marks(duration_s, count)
-        if self.preset.every_s is None:
-            levels = self.tables[count].levels(fate)
-        else:
-            levels = tuple(self.preset.level(mark / duration_s, fate) for mark in marks)
+        marks, levels = self._curve(fate, duration_s, count)
         if kind.name != RLHF:
             return _Noisy(marks, levels, levels, sigma)
         gauss = self.noise.gauss
-        noisy = [level + gauss(0.0, sigma) for level in levels]
-        return _Noisy(marks, levels, tuple([clip(score) for score in noisy]), sigma)
+        return _Noisy(marks, levels, tuple([clip(level + gauss(0.0, sigma)) for level in levels]), sigma)
 
-    def _marks(self, duration_s: float, count: int) -> tuple[float, ...]:
+    def _curve(self, fate: Fate, duration_s: float, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return when the job's evals come, and their levels."""
         every_s = self.preset.every_s
         if every_s is None:
-            return tuple([duration_s * (i / count) for i in range(1, count + 1)])
-        return tuple(every_s * i for i in range(1, int(duration_s / every_s) + 1))
+            equal = self.tables[count]
+            return tuple([duration_s * p for p in equal.shares]), equal.levels(fate)
+        marks = tuple(every_s * i for i in range(1, int(duration_s / every_s) + 1))
+        return marks, tuple(self.preset.level(mark / duration_s, fate) for mark in marks)
 
     def _cancel_s(self, duration_s: float) -> float:
         """Draw whether and when the owner cancels the job by hand: at a uniform share of its work."""

@@ -113,10 +113,10 @@ class _Conversation:
                 self.login = given if given == self.server.login else ""
                 self._say("235 yes" if self.login else "535 no")
             case "MAIL":
-                self.sender, self.recipients = rest, []
+                self.sender, self.recipients = _path(rest), []
                 self._say("250 ok" if self.login == self.server.login else "530 log in first")
             case "RCPT":
-                self.recipients.append(rest)
+                self.recipients.append(_path(rest))
                 self._say("550 no such user \x1b[31m" if self.server.refuses else "250 ok")
             case "DATA":
                 self._take()
@@ -143,3 +143,8 @@ class _Conversation:
         assert self.server.tls is not None
         self.sock = self.server.tls.wrap_socket(self.sock, server_side=True)
         self.file, self.secured = self.sock.makefile("rb"), True
+
+
+def _path(rest: str) -> str:
+    """Return the address after `FROM:` or `TO:`, however its word is spelled: Pythons differ."""
+    return rest.partition(":")[2]

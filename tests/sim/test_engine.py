@@ -14,11 +14,13 @@ class Ping(NamedTuple):
 
 
 def test_events_come_by_time_then_priority_then_in_the_order_asked_for() -> None:
-    timeline = Timeline()
+    timeline, seen = Timeline(), []
     for time_s, priority, name in [(2.0, 0, "d"), (1.0, 1, "b"), (1.0, 1, "c"), (1.0, 0, "a")]:
         timeline.at(time_s, priority, Ping(name))
 
-    assert "".join(timeline.take().name for _ in range(4)) == "abcd"
+    run(timeline, {Ping: lambda event: seen.append(event.name)}, lambda: None)
+
+    assert "".join(seen) == "abcd"
     assert timeline.now_s == 2.0
     assert timeline.peek() == inf
 

@@ -43,7 +43,7 @@ def decided(jobs: list[TrueJob], base: str, rule: Rule) -> list[Decision]:
 def other_label(job: TrueJob) -> TrueJob:
     """Return a job that looks the same and is the opposite: label, peak and levels exchanged."""
     peak_s = inf if job.hacking else job.duration_s / 3
-    return replace(job, hacking=not job.hacking, peak_s=peak_s, levels=tuple(1 - level for level in job.levels))
+    return job._replace(hacking=not job.hacking, peak_s=peak_s, levels=tuple(1 - level for level in job.levels))
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -70,7 +70,7 @@ def test_hidden_labels_change_nothing_for_elastic_policies(base: str) -> None:
 def longer(job: TrueJob, factor: float) -> TrueJob:
     """Return a job that looks the same up to its end, and goes on: the same evals and losses at the same times."""
     rate = job.loss_rate * factor
-    return replace(job, duration_s=job.duration_s * factor, loss_rate=rate)
+    return job._replace(duration_s=job.duration_s * factor, loss_rate=rate)
 
 
 @given(

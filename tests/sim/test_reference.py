@@ -1,7 +1,7 @@
 """The drive against the plainest simulator: at every event rank everybody by core and fill from the top."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 import pytest
@@ -32,7 +32,7 @@ class Plain:
 
     def seen(self, now_s: float) -> JobView:
         worked_s = max(0.0, now_s - self.begun_s) if self.view.running else 0.0
-        return replace(self.view, attained_s=self.done_s + worked_s)
+        return self.view._replace(attained_s=self.done_s + worked_s)
 
     def end_s(self) -> float:
         return self.begun_s + self.truth.duration_s - self.done_s if self.view.running else inf
@@ -76,11 +76,11 @@ def _fill(here: dict[str, Plain], chosen: Policy, now_s: float, overhead_s: floa
             free -= view.gpus
             if view.job_id not in running:
                 plain.begun_s = now_s + (overhead_s if plain.yields else 0.0)
-                plain.view = replace(plain.view, running=True)
+                plain.view = plain.view._replace(running=True)
         elif view.job_id in running:
             plain.done_s = view.attained_s
             plain.yields += 1
-            plain.view = replace(plain.view, running=False)
+            plain.view = plain.view._replace(running=False)
 
 
 workloads = st.lists(

@@ -52,7 +52,7 @@ def test_evals_are_in_order_within_the_job_and_finite(name: str, every_s: float 
 
 def test_more_noise_changes_the_scores_and_nothing_else() -> None:
     for quiet, loud in zip(deal(count=100), deal(replace(PAPER, noise=Noise((0.1,))), count=100), strict=True):
-        assert replace(loud, scores=quiet.scores, stderr=quiet.stderr) == quiet
+        assert loud._replace(scores=quiet.scores, stderr=quiet.stderr) == quiet
 
 
 def test_the_noise_comes_from_its_own_stream() -> None:

@@ -1,7 +1,6 @@
 """Small worlds for the simulator's tests."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from evalstopd_sim.drive import Scheduler, drive
 from evalstopd_sim.journal import Decision
@@ -14,7 +13,7 @@ from evalstopd.core.policies import Policy, policy
 
 def job(name: str, submit_s: float = 0.0, gpus: int = 1, duration_s: float = 100.0, **more: object) -> TrueJob:
     made = TrueJob(name, "rlhf", submit_s, gpus, duration_s, duration_s)
-    return replace(made, **more)
+    return made._replace(**more)
 
 
 def decisions(

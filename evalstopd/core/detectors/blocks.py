@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
+from typing import NamedTuple
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
@@ -18,8 +19,7 @@ _CAUTION = 12.0
 _GROWS_AFTER = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """Scores so far, turned so that more is better; sum of squares and number of the standard errors logged."""
 
     scores: tuple[float, ...] = ()
@@ -88,7 +88,11 @@ class Blocks:
         fine = block_means(state.scores, max(1, size // 2))
         blocks = fine if size == 1 else _paired(fine)
         best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))
-        noise = max(self._shown(blocks), _logged(state, size))
+        logged = _logged(state, size)
+        if blocks[-1] > best - (self.slow or 1.0) * factor * logged:
+            # The noise is not smaller than what was logged, so that the newest block is not low.
+            return KEEP_GOING
+        noise = max(self._shown(blocks), logged)
         found = self._judged(blocks, best, factor * noise)
         if found is not None and size > 1:
             noise = max(noise, self._unfloored(fine) / _SQRT2)

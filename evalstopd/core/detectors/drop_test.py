@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import repeat
+from operator import mul, sub
+from typing import ClassVar, NamedTuple
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
@@ -19,13 +21,14 @@ _WEIGHTS = tuple(
 _Means = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """`recent`: the last 24 scores, more is better. `bests`: after each of the last 7 evals, newest first, the best
-    mean so far of each window length. `squares`, `errors`: sum of squares and number of the logged errors."""
+class _State(NamedTuple):
+    """`recent`: the last 24 scores, more is better; `means`: of the last 1, 2, ... up to 6 of them. `bests`: after each
+    of the last 7 evals, newest first, the best mean so far of each window length. `squares`, `errors`: sum of squares
+    and number of the logged errors."""
 
     seen: int = 0
     recent: _Means = ()
+    means: _Means = ()
     bests: tuple[_Means, ...] = ()
     squares: float = 0.0
     errors: int = 0
@@ -77,10 +80,15 @@ class _DropTest:
         return math.sqrt(2.5 + 4.6 * math.log(seen)) - self.shift
 
     def _verdict(self, state: _State) -> Verdict:
-        noise = self._noise(state)
-        if state.seen < self.first or noise <= 0:
+        if state.seen < self.first:
             return KEEP_GOING
         fall, window = _fall(state, self.shortest)
+        # Less than one standard error is nothing, whatever else the curve says of its noise.
+        if fall < (self.sigma or _logged(state)):
+            return KEEP_GOING
+        noise = self._noise(state)
+        if noise <= 0:
+            return KEEP_GOING
         limit = self.threshold(state.seen)
         if fall >= limit * noise:
             return Stop(self._reason(fall / noise, limit, window), window)
@@ -93,7 +101,7 @@ class _DropTest:
             return self.sigma
         if not state.errors:
             return _unknown(state.recent)
-        logged = math.sqrt(state.squares / state.errors)
+        logged = _logged(state)
         return max(logged, from_curve(state.recent)) if self.floored else logged
 
     def _reason(self, fall: float, limit: float, window: int) -> str:
@@ -140,6 +148,11 @@ class HighPower(_DropTest):
     shift: ClassVar[float] = 1.0
 
 
+def _logged(state: _State) -> float:
+    """Return the root mean square of the logged errors; 0 without any."""
+    return math.sqrt(state.squares / state.errors) if state.errors else 0.0
+
+
 def _unknown(recent: _Means) -> float:
     """Return what the noise is taken for where no error was logged; 0 (no verdict) under six evals."""
     return from_curve(recent) * (1 + _CAUTION / len(recent)) if len(recent) >= _FEWEST else 0.0
@@ -148,12 +161,13 @@ def _unknown(recent: _Means) -> float:
 def _with(state: _State, point: Eval, mode: Mode) -> _State:
     score = point.score if mode is Mode.MAX else -point.score
     recent = (*state.recent[-(_KEPT - 1) :], score)
+    means = window_means(recent)
     before = state.bests[0] if state.bests else ()
-    bests = (_best_of(before, window_means(recent)), *state.bests[:_LONGEST])
+    bests = (_best_of(before, means), *state.bests[:_LONGEST])
     error = point.stderr
     if error is None or not is_score(error) or error <= 0:
-        return _State(state.seen + 1, recent, bests, state.squares, state.errors)
-    return _State(state.seen + 1, recent, bests, state.squares + error * error, state.errors + 1)
+        return _State(state.seen + 1, recent, means, bests, state.squares, state.errors)
+    return _State(state.seen + 1, recent, means, bests, state.squares + error * error, state.errors + 1)
 
 
 def window_means(recent: _Means) -> _Means:
@@ -173,12 +187,12 @@ def _best_of(before: _Means, now: _Means) -> _Means:
 def _fall(state: _State, shortest: int) -> tuple[float, int]:
     """Return the largest fall to the last window, in units of the score over its weight, and that window's length."""
     fall, window = -math.inf, shortest
-    for last, mean in enumerate(window_means(state.recent), 1):
+    for last, mean in enumerate(state.means, 1):
         if last < shortest or last >= len(state.bests):
             continue
         earlier = state.bests[last][shortest - 1 :]
         weights = _WEIGHTS[last - 1][shortest - 1 :]
-        found = max(((best - mean) * weight for best, weight in zip(earlier, weights, strict=False)), default=-math.inf)
+        found = max(map(mul, map(sub, earlier, repeat(mean)), weights), default=-math.inf)
         if found > fall:
             fall, window = found, last
     return fall, window

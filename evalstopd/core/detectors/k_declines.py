@@ -45,9 +45,9 @@ class KDeclines:
         previous, count = state
         if not is_score(point.score):
             return state, self._verdict(count)
-        fell = previous is not None and self._loss(previous, point.score) > self.min_delta
-        count = count + 1 if fell else 0
-        return (point.score, count), self._verdict(count)
+        if previous is None or self._loss(previous, point.score) <= self.min_delta:
+            return (point.score, 0), KEEP_GOING
+        return (point.score, count + 1), self._verdict(count + 1)
 
     def _loss(self, previous: float, score: float) -> float:
         return previous - score if self.mode is Mode.MAX else score - previous

@@ -16,8 +16,13 @@ NOISE_SCALE_LAST = 64.0
 
 def efficiency(gpus: int, done: float) -> float:
     """Return the statistical efficiency phi / (phi + n) on `gpus` GPUs at the share `done` of the run."""
-    phi = NOISE_SCALE_FIRST + (NOISE_SCALE_LAST - NOISE_SCALE_FIRST) * done
+    phi = noise_scale(done)
     return phi / (phi + gpus)
+
+
+def noise_scale(done: float) -> float:
+    """Return phi, the gradient noise scale in GPUs, at the share `done` of the run."""
+    return NOISE_SCALE_FIRST + (NOISE_SCALE_LAST - NOISE_SCALE_FIRST) * done
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,6 @@ class Goodput:
 
 
 def _gain(job: JobView) -> Gain:
-    done = share_done(job)
-    alone = efficiency(1, done)
-    return lambda n: speed_up(n) * efficiency(n, done) / alone
+    phi = noise_scale(share_done(job))
+    alone = phi / (phi + 1)
+    return lambda n: speed_up(n) * (phi / (phi + n)) / alone

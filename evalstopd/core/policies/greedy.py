@@ -12,7 +12,8 @@ def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
     Equal increments go to the job that is named first; nobody gets a GPU that adds nothing.
     """
     given = [0] * len(gains)
-    heap = [(-_increment(gain, 0), place) for place, gain in enumerate(gains)]
+    reached = [gain(1) for gain in gains]
+    heap = [(-first, place) for place, first in enumerate(reached)]
     heapify(heap)
     while gpus > 0 and heap:
         lost, place = heap[0]
@@ -21,9 +22,7 @@ def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
             continue
         given[place] += 1
         gpus -= 1
-        heapreplace(heap, (-_increment(gains[place], given[place]), place))
+        further = gains[place](given[place] + 1)
+        heapreplace(heap, (reached[place] - further, place))
+        reached[place] = further
     return given
-
-
-def _increment(gain: Gain, held: int) -> float:
-    return gain(held + 1) - (gain(held) if held else 0.0)

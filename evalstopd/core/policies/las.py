@@ -46,10 +46,10 @@ class Las:
         queue = self._queue(job)
         falls_s = self._falls_s(job, queue)
         if falls_s > 0:
-            return Trend(0.0, falls_s)
+            return Trend(0.0, falls_s, jumps=True)
         if queue == len(self._limits):
             return STEADY
-        return Trend(0.0, self._limits[queue] / max(1, job.gpus) - job.attained_s)
+        return Trend(0.0, self._limits[queue] / max(1, job.gpus) - job.attained_s, jumps=True)
 
     @property
     def _limits(self) -> tuple[float, float]:

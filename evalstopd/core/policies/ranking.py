@@ -19,11 +19,13 @@ class Trend(NamedTuple):
     """How a running job's key moves: its last number by `drift_per_s`, for `holds_s` more seconds of running.
 
     With it a scheduler keeps its jobs sorted and asks again only where something changed, instead of asking
-    for every job at every event.
+    for every job at every event. `jumps` tells whether the key is then another one than the drift led to, so
+    that places may change.
     """
 
     drift_per_s: float = 0.0
     holds_s: float = inf
+    jumps: bool = False
 
 
 STEADY = Trend()

@@ -26,7 +26,8 @@ STRANGER = "nobody"
 class Cluster:
     """One private cluster below `directory`; several may run at once, each in a directory of its own.
 
-    `start` takes over a directory whose last owner crashed: what still runs there is ended first.
+    `start` takes over a directory whose last owner crashed: what still runs there is ended first. With the
+    scheduler `builtin` no job passes one that waits; with `backfill` small ones may.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class Cluster:
         port: int | None = None,
         database: bool = True,
         name: str = "evs",
+        scheduler: str = "backfill",
     ) -> None:
         self.name = name
-        self._size = Size(name, nodes, gpus, cpus, kill_wait_s, database)
+        self._size = Size(name, nodes, gpus, cpus, kill_wait_s, database, scheduler)
         self._layout = Layout(directory.resolve(), port or free_block(nodes + 2))
         self._daemons = Daemons(self._layout, self.env)
 

@@ -39,7 +39,7 @@ SlurmctldTimeout=30
 KillWait={kill_wait_s}
 MinJobAge=60
 MaxArraySize=10001
-SchedulerType=sched/backfill
+SchedulerType=sched/{scheduler}
 SchedulerParameters=defer_batch,bf_interval=5,sched_interval=5,batch_sched_delay=0,sched_min_interval=100000
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -94,7 +94,7 @@ StorageLoc=evsrig
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the cluster is, and how long slurmd waits between TERM and KILL."""
+    """How large the cluster is, how long slurmd waits between TERM and KILL, and which scheduler it has."""
 
     name: str
     nodes: int
@@ -102,6 +102,7 @@ class Size:
     cpus: int
     kill_wait_s: int
     database: bool
+    scheduler: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,7 @@ class Layout:
             name=size.name,
             host=host,
             kill_wait_s=size.kill_wait_s,
+            scheduler=size.scheduler,
             accounting=accounting.format(**places),
             nodes="\n".join(nodes),
             last=size.nodes - 1,

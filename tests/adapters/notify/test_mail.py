@@ -46,7 +46,7 @@ def test_a_mail_reaches_the_owner_from_the_sites_address() -> None:
     text = taken(server)
 
     assert how == "mail to alice@site.example by localhost"
-    assert (mail.sender, mail.recipients) == ("FROM:<evalstopd@site.example>", ["TO:<alice@site.example>"])
+    assert (mail.sender, mail.recipients) == ("<evalstopd@site.example>", ["<alice@site.example>"])
     assert (text["From"], text["To"], text["Auto-Submitted"]) == (SENDER, "alice@site.example", "auto-generated")
     assert text["Subject"] == "[evalstopd] job 7_1: your job is close to a stop"
     assert text.get_content().strip() == "it fell"
@@ -60,7 +60,7 @@ def test_what_users_wrote_is_text_in_a_mail_and_nothing_else() -> None:
     text = taken(server)
 
     assert len(server.mails) == 1
-    assert server.mails[0].recipients == ["TO:<alice@site.example>"]
+    assert server.mails[0].recipients == ["<alice@site.example>"]
     assert sorted(set(text.keys())) == [
         "Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "MIME-Version", "Message-ID",
         "Subject", "To",
