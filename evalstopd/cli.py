@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from evalstopd_sim.commands import reproduce, simulate
 
+from evalstopd import db_commands
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.replay.commands import replay, tune
 from evalstopd.undo_command import undo
@@ -86,16 +87,19 @@ def run(config: Config = None) -> None:
     from evalstopd.daemon import Daemon
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop
+    from evalstopd.wiring import make_service
 
     settings = load_settings(config)
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
-    loop = make_loop(settings, stopping)
+    service = make_service(settings, lambda: load_settings(config), stopping)
     try:
-        Daemon(loop.tick, settings.daemon.tick_s, stopping).run()
+        seat = service.seat
+        Daemon(
+            service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow
+        ).run()
     finally:
-        loop.close()
+        service.close()
 
 
 @app.command()
@@ -110,7 +114,7 @@ def tick(
     from evalstopd.log import start_log
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop
+    from evalstopd.wiring import make_loop, tick_alone
 
     settings = load_settings(config)
     start_log("WARNING")
@@ -119,8 +123,7 @@ def tick(
         report, judgement = loop.foresee()
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
-        report, lines = loop.tick(), []
-        loop.close()
+        report, lines = tick_alone(loop, settings), []
     result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
     _print(result, as_json, lambda: "\n".join(plain(each, 4000) for each in (report.summary, *lines)))
     raise typer.Exit(0 if report.good else 1)
@@ -148,9 +151,12 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
 def status(
     config: Config = None,
     limit: Annotated[int, typer.Option(min=1, max=10000, help="How many jobs, newest first.")] = 50,
+    daemon: Annotated[bool, typer.Option("--daemon", help="The daemons instead: exit code 1 if none is well.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the watched jobs: evals, declines, best, pins, and what was decided."""
+    if daemon:
+        raise typer.Exit(_daemon_status(config, as_json=as_json))
     from evalstopd.report.render import status_table
     from evalstopd.report.rows import status_rows
     from evalstopd.settings import load_settings
@@ -158,6 +164,19 @@ def status(
 
     rows = status_rows(make_checked_store(load_settings(config)), limit)
     _print(rows, as_json, lambda: status_table(rows))
+
+
+def _daemon_status(config: Path | None, *, as_json: bool) -> int:
+    from evalstopd.pulse import alive, pulse_rows, told
+    from evalstopd.report.text import plain
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock
+
+    settings = load_settings(config)
+    now_s = make_clock().now_s()
+    rows = pulse_rows(make_checked_store(settings).pulses(), now_s, settings.daemon.tick_s)
+    _print(rows, as_json, lambda: "\n".join(plain(line, 1000) for line in told(rows)))
+    return 0 if alive(rows) else 1
 
 
 @app.command()
@@ -272,16 +291,8 @@ def db_upgrade(config: Config = None) -> None:
     typer.echo(f"the store is at revision {current(url)}")
 
 
-@db.command("check")
-def db_check(config: Config = None) -> None:
-    """Check the store's schema and place."""
-    from evalstopd.settings import load_settings
-    from evalstopd.store.migrate import check as check_store
-    from evalstopd.store.migrate import current
-
-    url = load_settings(config).store.url
-    check_store(url)
-    typer.echo(f"the store is at revision {current(url)}, as it should be")
+db.command("check")(db_commands.check)
+db.command("backup")(db_commands.backup)
 
 
 def _print(data: object, as_json: bool, human: Callable[[], object]) -> None:  # noqa: FBT001  a flag of the user's

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured
 from evalstopd.loop import TickReport
 
+_HANGUP = b"h"
 _log = logging.getLogger("evalstopd")
 
 
@@ -33,27 +35,41 @@ def sd_notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
 class Daemon:
     """Runs a tick every `tick_s` seconds until SIGTERM or SIGINT; the step in hand is ended first.
 
-    The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive.
+    The watchdog is fed by good ticks only: a daemon whose ticks all fail must not look alive. `beat` is called every
+    `beat_s` seconds (0: never) beside the ticks, however long one takes; where it says so, a tick is made at once.
+    SIGHUP calls `reload`, never while a tick is made; it returns the seconds from tick to tick. `follow` is told of
+    each tick once it has been logged.
     """
 
     tick: Callable[[], TickReport]
     tick_s: float
     stopping: threading.Event
+    beat: Callable[[], bool] = lambda: False
+    beat_s: float = 0.0
+    reload: Callable[[], float] | None = None
+    follow: Callable[[TickReport], None] = lambda _: None
     _wake: tuple[int, int] = field(default_factory=os.pipe)
     _fatal: list[EvalstopError] = field(default_factory=list)
 
     def run(self) -> None:
         """Run until told to stop. Raises what ended the loop if that was Fatal or Misconfigured."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
         scheduler.add_job(self._once, misfire_grace_time=None)
-        scheduler.add_job(
+        regular = scheduler.add_job(
             self._once, "interval", seconds=self.tick_s, coalesce=True, max_instances=1, misfire_grace_time=None
         )
+        if self.beat_s:
+            self.beat()
+            scheduler.add_executor(ThreadPoolExecutor(1), "beats")
+            scheduler.add_job(
+                self._beat, "interval", [scheduler], executor="beats", seconds=self.beat_s, misfire_grace_time=None
+            )
         scheduler.start()
         sd_notify("READY=1")
-        os.read(self._wake[0], 1)
+        while os.read(self._wake[0], 1) == _HANGUP:
+            scheduler.add_job(self._reload, args=[regular], misfire_grace_time=None)
         self.stopping.set()
         sd_notify("STOPPING=1")
         scheduler.shutdown(wait=True)
@@ -74,8 +90,30 @@ class Daemon:
             return
         _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
         sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
+        try:
+            self.follow(report)
+        except Exception:  # noqa: BLE001  what follows a tick is no reason to end the daemon
+            _log.exception("what follows a tick broke off")
+
+    def _reload(self, regular: Job) -> None:
+        if self.reload is None or self.stopping.is_set():
+            return
+        sd_notify("RELOADING=1")
+        try:
+            period_s = self.reload()
+        except Exception:  # noqa: BLE001  what goes wrong with new settings must not end who has good ones
+            _log.exception("the settings stay as they were")
+            period_s = self.tick_s
+        if period_s != self.tick_s:
+            regular.reschedule("interval", seconds=period_s)
+            self.tick_s = period_s
+        sd_notify("READY=1")
+
+    def _beat(self, scheduler: BackgroundScheduler) -> None:
+        if self.beat():
+            scheduler.add_job(self._once, misfire_grace_time=None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Only wake the main thread: an Event must not be set from inside a signal handler."""
-        del number, frame
-        os.write(self._wake[1], b"s")
+        del frame
+        os.write(self._wake[1], _HANGUP if number == signal.SIGHUP else b"s")

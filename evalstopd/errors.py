@@ -21,6 +21,10 @@ class NotRequeueable(Rejected):
     """Slurm may not requeue this job: it was submitted so, or has no batch script that could start anew."""
 
 
+class Deposed(EvalstopError):
+    """Another daemon leads, or soon may: this one writes and does nothing more. Ends the pass, not the process."""
+
+
 class Misconfigured(EvalstopError):
     """A setting is wrong; the message names it. Ends the start, never a running daemon. Exit code 78."""
 

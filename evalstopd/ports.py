@@ -8,7 +8,7 @@ from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
-from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
@@ -334,6 +334,40 @@ class Store(Protocol):
         """Write all changes in one transaction, or none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who leads: `epoch` counts the leaders there were, `left_s` is how long it lasts (negative: over)."""
+
+    holder: str
+    epoch: int
+    left_s: float
+
+
+class Leases(Protocol):
+    """Which of several daemons on one store leads, and writing as the leader only. A lease has a name.
+
+    Raises Unavailable where the store cannot be reached: who cannot renew must take the lease for over in time.
+    """
+
+    def take(self, name: str, holder: str, for_s: float) -> Lease:
+        """Take the lease if it is free or over, renew it if it is the holder's; return it, whoever has it then.
+
+        A holder's name must be that of one process alone. Each new holder has a higher epoch.
+        """
+
+    def resign(self, name: str, holder: str) -> None:
+        """End the holder's lease at once; another's stays."""
+
+    def leader(self, name: str) -> Lease | None:
+        """Return the lease as it is, over or not; None if nobody ever had it."""
+
+    def record_as(self, name: str, epoch: int, changes: Changes) -> None:
+        """Write as `Store.record` does. Raises Deposed, and writes nothing, where the lease is of another epoch.
+
+        Both happen in one transaction: nothing of an old leader can be written after the new one has begun.
+        """
+
+
 class Archive(Protocol):
     """What is kept, for listings and reports; ended jobs too. Newest first."""
 
@@ -367,6 +401,9 @@ class Archive(Protocol):
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""
 
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -377,6 +414,44 @@ class Span:
 
     def __contains__(self, moment_s: float) -> bool:
         return self.since_s <= moment_s < self.until_s
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A daemon's last sign of life: its last pass, and its last good one, in seconds since the epoch."""
+
+    name: str
+    pid: int
+    at_s: float
+    good_s: float | None
+    leads: bool
+    version: str
+    digest: str
+    summary: str
+
+
+class Pulses(Protocol):
+    """The signs of life of the daemons on one store."""
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+
+
+class Upkeep(Protocol):
+    """What is kept of jobs long over. Each call is one short transaction."""
+
+    def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
+        """Return pins that are on a disk, of jobs over since before a moment, that no stop was done or begun to."""
+
+    def prune(self, cluster: str, over_before_s: float, most: int) -> int:
+        """Forget points and watches of so many jobs over since before a moment; return how many jobs.
+
+        Nothing is forgotten of a job that a stop was decided or booked of, or that has a pin on a disk. Remarks,
+        bindings and breakers' turns stay in any case.
+        """
 
 
 class Accounts(Protocol):

@@ -91,9 +91,16 @@ class KeeperSettings(_Part):
 
 
 class StoreSettings(_Part):
-    """Where decisions are kept: SQLite on a local disk, or PostgreSQL."""
+    """Where decisions are kept: SQLite on a local disk, or PostgreSQL.
+
+    Of the daemons on one PostgreSQL that name the same `lease` one leads; it lasts `lease_s` seconds unless renewed.
+    `keep_days` is for points and watches of jobs over for so long; 0 keeps them.
+    """
 
     url: str = "sqlite:////var/lib/evalstopd/evalstopd.db"
+    lease: str = Field(default="evalstopd", min_length=1, max_length=200)
+    lease_s: float = Field(default=15.0, gt=0, le=600)
+    keep_days: float = Field(default=0.0, ge=0)
 
 
 class RuleSettings(_Part):
@@ -111,6 +118,7 @@ class RuleSettings(_Part):
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
+    pin_keep_days: float = Field(default=30.0, ge=0)
     stale_s: float = Field(default=900.0, gt=0)
 
 
@@ -157,6 +165,13 @@ class DaemonSettings(_Part):
     tick_s: float = Field(default=30.0, ge=0.2, le=3600)
     kill_switch: Path = Path("/etc/evalstopd/STOP")
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+
+class MetricsSettings(_Part):
+    """Where Prometheus may scrape the daemon: `port` 0 is nowhere. Who can reach `host` can read it all."""
+
+    port: int = Field(default=0, ge=0, le=65535)
+    host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$")
 
 
 _LOCAL = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
@@ -216,6 +231,7 @@ class Settings(BaseSettings):
     trust: TrustSettings = TrustSettings()
     daemon: DaemonSettings = DaemonSettings()
     notify: NotifySettings = NotifySettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -2,7 +2,10 @@
 
 import os
 import pwd
+import secrets
+import socket
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,18 +22,26 @@ from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.site_key import read_site_key
+from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
-from evalstopd.adapters.system import KillSwitchFile, SystemClock
+from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
-from evalstopd.loop import Loop, Stance
+from evalstopd.lead.fence import fenced
+from evalstopd.lead.lead import Lead
+from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
+from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
+from evalstopd.meters.after import AfterPass
+from evalstopd.meters.measured import measured
+from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -40,20 +51,61 @@ from evalstopd.report.scorecard import (
     override_remark,
     read_scorecard,
 )
+from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.skew import agreeing
+from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+from evalstopd.upkeep.hourly import Hourly
+
+# A command of Slurm's that is late is killed, and waited for, for a second.
+_SPARE_S = 2.0
 
 
-def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = False) -> Loop:
+def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
+    """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
+    check(settings.store.url)
+    seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+
+    def make(now: Settings) -> Loop:
+        loop = seated(make_loop(now, stopping, store=store), seat, now)
+        return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
+
+    service = Service(load, make, settings, seat, boottime_s)
+    name = f"{settings.store.lease}@{socket.gethostname()}"
+    now_s = SystemClock().now_s
+    service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
+    service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
+    if meters is not None:
+        service.after.append(AfterPass(meters, store, now_s))
+    return service
+
+
+def make_meters(settings: Settings) -> Meters | None:
+    """Return the meters, served already, if the site wants them. Raises Misconfigured without the extra for them."""
+    if not settings.metrics.port:
+        return None
+    try:
+        from evalstopd.meters.prometheus import PrometheusMeters  # noqa: PLC0415  an extra that few sites need
+    except ModuleNotFoundError as error:
+        raise Misconfigured("metrics.port: this needs prometheus-client: pip install 'evalstopd[metrics]'") from error
+    meters = PrometheusMeters(SystemClock().now_s)
+    meters.serve(settings.metrics.host, settings.metrics.port)
+    return meters
+
+
+def make_loop(
+    settings: Settings, stopping: threading.Event, *, dry_run: bool = False, store: SqlStore | None = None
+) -> Loop:
     """Return the loop over the real cluster, tracker, keeper and store.
 
     Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
     enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
     """
     check(settings.store.url)
-    metrics, store = make_metrics(settings), make_store(settings)
+    metrics, store = make_metrics(settings), store or make_store(settings)
     if settings.rules.rung is Rung.ENFORCE:
         _admit(settings, store, dry_run=dry_run)
     rules = replace(make_rules(settings), trust=make_trust(settings))
@@ -93,6 +145,39 @@ def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
         store.record(Changes(remarks=noted))
 
 
+def make_seat(settings: Settings) -> Seat:
+    """Return the seat of the one daemon that works on the store. Raises Unavailable where SQLite's is taken."""
+    if lock_alone(settings.store.url):
+        return OwnSeat()
+    least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
+    if settings.store.lease_s < least_s:
+        raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
+    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    return LeaseSeat(Lead(make_store(settings), settings.store.lease, holder, settings.store.lease_s, boottime_s))
+
+
+def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
+    """Return the loop as one that writes and acts only while its process has the seat."""
+    if not isinstance(seat, LeaseSeat):
+        return loop
+    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + _SPARE_S))
+
+
+def tick_alone(loop: Loop, settings: Settings) -> TickReport:
+    """Make one pass, unless a daemon works on the store: that raises Unavailable."""
+    seat = make_seat(settings)
+    loop = seated(loop, seat, settings)
+    seat.beat()
+    try:
+        if not seat.ours:
+            raise Unavailable(f"no pass is made: this process {seat.said}")
+        report = loop.tick()
+        loop.close()
+    finally:
+        seat.leave()
+    return report
+
+
 def make_clock() -> SystemClock:
     """Return the clock."""
     return SystemClock()
@@ -100,8 +185,12 @@ def make_clock() -> SystemClock:
 
 def make_cluster(settings: Settings) -> SlurmCluster:
     """Return the scheduler's adapter."""
+    return SlurmCluster(run=_runner(settings))
+
+
+def _runner(settings: Settings) -> ProcessRunner:
     slurm = settings.slurm
-    return SlurmCluster(run=ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path))
+    return ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path)
 
 
 def make_plain_cluster() -> SlurmCluster:
@@ -242,6 +331,18 @@ def _proofs(settings: Settings) -> str:
     return f"a run is proven to be a job's by: {', '.join(ways)}"
 
 
+def _slurm_clock(settings: Settings) -> str:
+    return agreeing("slurmctld", lambda: controllers_clock_s(_runner(settings)), SystemClock().now_s)
+
+
+def _daemons(settings: Settings) -> str:
+    """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
+    rows = pulse_rows(make_checked_store(settings).pulses(), SystemClock().now_s(), settings.daemon.tick_s)
+    if rows and not alive(rows):
+        raise Unavailable("; ".join(told(rows)))
+    return "; ".join(told(rows))
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
 
@@ -278,6 +379,9 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("binding", lambda: _proofs(settings)),
         probe("keeper", lambda: make_keeper(settings).ping()),
         probe("store", store),
+        probe("daemon", lambda: _daemons(settings)),
+        probe("clock of slurmctld", lambda: _slurm_clock(settings)),
+        probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
         probe("notify", notify),

@@ -14,6 +14,11 @@ class SystemClock:
         return time.time()
 
 
+def boottime_s() -> float:
+    """Return seconds since some moment by a clock that never goes back and counts while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 @dataclass(frozen=True, slots=True)
 class KillSwitchFile:
     """A file whose presence stops all action; it needs neither store nor network."""

@@ -68,10 +68,21 @@ class Aftermath:
         return self._stopped(intent, text, written)
 
     def _stopped(self, intent: Intent, text: str, written: str) -> Intent:
+        self.scene.tally.add("freed GPU-seconds", self._freed_s(intent))
         intent = self.scene.ledger.note(intent, "run", written)
         intent = self.scene.ledger.note(intent, "telling", text, telling=STOPPED)
         receipt = self.scene.tell(intent, STOPPED, "your job was stopped, its best checkpoint is kept", text)
         return intent if receipt is None else self.scene.ledger.note(intent, receipt.event, receipt.text, telling="")
+
+    def _freed_s(self, intent: Intent) -> int:
+        """Return the GPU-seconds from a stop to the job's time limit; 0 for a job without one."""
+        watch, ended_s = (
+            self.scene.watches.get(intent.key),
+            intent.ending.ended_s if intent.ending is not None else None,
+        )
+        if watch is None or watch.limit_end_s is None or ended_s is None:
+            return 0
+        return int(intent.gpus * max(0.0, watch.limit_end_s - ended_s))
 
     def _held_gone(self, intent: Intent) -> Intent:
         """Close a stop whose job left the queue without having been seen to run again."""

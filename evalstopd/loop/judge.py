@@ -274,3 +274,7 @@ def _count(tally: Tally, merged: Plan, evals: int, remarks: Sequence[Remark]) ->
     tally.add("planned", len(merged.intents))
     tally.add("would be stopped", len(merged.would_be))
     tally.add("refused", len(remarks))
+    stops = {*(each.key for each in merged.intents), *(each.key for each in merged.would_be)}
+    for watch in merged.watches:
+        going = "declining" if watch.declines else "keep going"
+        tally.add(f"verdict: {'stop' if watch.key in stops else going}")

@@ -24,6 +24,7 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     troubles: list[str] = field(default_factory=list)
+    cluster: str = ""
 
     def add(self, what: str, number: int = 1) -> None:
         """Count something."""
@@ -37,15 +38,22 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """The result of one pass. `good` is False where nothing could be decided at all."""
+    """The result of one pass. `good` is False where nothing could be decided at all.
+
+    `cluster` is the one that was looked at. `instead` is what there is to say where no pass was made.
+    """
 
     good: bool
     counts: Counter[str]
     troubles: tuple[str, ...]
+    instead: str = ""
+    cluster: str = ""
 
     @property
     def summary(self) -> str:
         """Return one sentence an admin can read each tick."""
+        if self.instead:
+            return self.instead
         if not self.good:
             return f"nothing decided, nothing done: {'; '.join(self.troubles)}"
         seen = (

@@ -9,7 +9,7 @@ from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
@@ -44,10 +44,10 @@ class Loop:
         tally = Tally()
         try:
             self._pass(tally)
-        except (Unavailable, Rejected) as error:
+        except (Unavailable, Rejected, Deposed) as error:
             tally.trouble(str(error))
             return TickReport(good=False, counts=tally.counts, troubles=tuple(tally.troubles))
-        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles))
+        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles), cluster=tally.cluster)
 
     def foresee(self) -> tuple[TickReport, Judgement]:
         """Observe and decide, but record nothing and do nothing: what `tick` would decide now."""
@@ -86,6 +86,7 @@ class Loop:
     def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
         now_s = self.ports.clock.now_s()
         queue = self.ports.cluster.queue()
+        tally.cluster = queue.cluster
         book = book_receipts(self.ports, self.ports.store.book(queue.cluster), self.ports.notifier.receipts(), now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)

@@ -99,8 +99,12 @@ def _begin(connection: Connection) -> None:
 
 def _postgresql(url: URL) -> Engines:
     limits = f"-c statement_timeout={20 * _PATIENCE_S * 1000} -c lock_timeout={_PATIENCE_S * 1000}"
+    # A daemon that stops or is cut off in the midst of a writing must not keep the writers' lock.
+    limits += f" -c idle_in_transaction_session_timeout={2 * _PATIENCE_S * 1000}"
     limits = " ".join([limits, *url.normalized_query.get("options", ())])
-    options = {"connect_timeout": _PATIENCE_S, "tcp_user_timeout": 2 * _PATIENCE_S * 1000, "options": limits}
+    options: dict[str, object] = {"connect_timeout": _PATIENCE_S, "options": limits}
+    options |= {"tcp_user_timeout": 2 * _PATIENCE_S * 1000, "keepalives_idle": _PATIENCE_S}
+    options |= {"keepalives_interval": _PATIENCE_S, "keepalives_count": 2}
     try:
         engine = create_engine(url, connect_args=options, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:

@@ -1,10 +1,10 @@
 """The store in plain dictionaries: the semantics of the SQL store, for the simulator and for tests."""
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 
 from evalstopd.core import chain
 from evalstopd.core.binding import Binding
@@ -14,8 +14,8 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
-from evalstopd.ports import Book, Changes, Span
-from evalstopd.store import order
+from evalstopd.ports import Book, Changes, Lease, Pulse, Span
+from evalstopd.store import order, turns
 
 
 class MemoryStore:
@@ -25,7 +25,9 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
+        self._pulses: dict[str, Pulse] = {}
+        self._leases = turns.MemoryLeases()
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
         self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
@@ -64,6 +66,27 @@ class MemoryStore:
             for intent in changes.intents:
                 self._write_intent(intent)
             self._append(appended)
+
+    def record_as(self, name: str, epoch: int, changes: Changes) -> None:
+        """Write all changes, or none and raise Deposed where the lease is of another epoch."""
+        with self._lock:
+            turns.require_epoch(self._leases.kept.get(name), epoch)
+            self.record(changes)
+
+    def take(self, name: str, holder: str, for_s: float) -> Lease:
+        """Take the lease if it is free, over or the holder's; return it as it is then."""
+        with self._lock:
+            return self._leases.take(name, holder, for_s)
+
+    def resign(self, name: str, holder: str) -> None:
+        """End the holder's lease at once; another's stays."""
+        with self._lock:
+            self._leases.resign(name, holder)
+
+    def leader(self, name: str) -> Lease | None:
+        """Return the lease as it is, over or not; None if nobody ever had it."""
+        with self._lock:
+            return self._leases.leader(name)
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
@@ -196,6 +219,50 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+        with self._lock:
+            self._pulses[pulse.name] = pulse
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+        with self._lock:
+            return tuple(self._pulses[name] for name in sorted(self._pulses))
+
+    def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
+        """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""
+        with self._lock:
+            jobs = [each.key for each in self._over(cluster, over_before_s) if not self._acted_on(each.key)]
+            pins = (pin for key in jobs for _, pin in sorted(self._pins.get(key, {}).items()))
+            return tuple(pin for pin in pins if pin.state in order.ON_DISK)[:most]
+
+    def prune(self, cluster: str, over_before_s: float, most: int) -> int:
+        """Forget points and watches of jobs over since before a moment and never decided on; return how many."""
+        with self._lock:
+            jobs = [each.key for each in self._over(cluster, over_before_s) if self._is_undecided(each.key)][:most]
+            for key in jobs:
+                for kind in (self._points, self._pins, self._watches, self._lives):
+                    kind.pop(key, None)
+            return len(jobs)
+
+    def _over(self, cluster: str, before_s: float) -> list[Watch]:
+        found = [each for key, each in self._watches.items() if key.cluster == cluster and each.ending is not None]
+        old = [each for each in found if order.gone_s(each) < before_s]
+        return sorted(old, key=lambda each: (order.gone_s(each), each.key.text))
+
+    def _acted_on(self, key: JobKey) -> bool:
+        own = [self._intents[each] for each in self._intents_of.get(key, ())]
+        return any(each.state not in order.GIVEN_UP or each.acted_s is not None or each.cancel_tries for each in own)
+
+    def _is_undecided(self, key: JobKey) -> bool:
+        held = any(pin.state in order.ON_DISK for pin in self._pins.get(key, {}).values())
+        return not (held or self._intents_of.get(key) or self._would_be.get(key))
+
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
+        with self._lock:
+            return Counter(each.state for each in self._intents.values())
 
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""

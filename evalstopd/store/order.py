@@ -7,13 +7,20 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.watch import Lived, Pin, Remark, Watch
+from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
 from evalstopd.errors import Rejected
 
 T = TypeVar("T")
 RECENT_CLOSED = 50
 SITE = "site"
+GIVEN_UP = (State.VETOED, State.ABANDONED)
+ON_DISK = (PinState.PINNED, PinState.PUBLISHED, PinState.OUTDATED)
 STOPPED = (State.HELD, State.CONFIRMED, State.UNDONE)
+
+
+def gone_s(watch: Watch) -> float:
+    """Return when an ended job left the queue; when it was first seen, where that is not known."""
+    return watch.vanished_s if watch.vanished_s is not None else watch.first_s
 
 
 def in_key_order(watches: Iterable[Watch]) -> tuple[Watch, ...]:

@@ -74,6 +74,12 @@ def breakers(source: Connection, *where: ColumnElement[bool]) -> list[BreakerTur
     return [BreakerTurn(*row) for row in source.execute(query)]
 
 
+def intents_by_state(source: Connection) -> dict[State, int]:
+    """Return how many intents are in each state."""
+    found = source.execute(select(IntentRow.state, func.count()).group_by(IntentRow.state))
+    return {row[0]: row[1] for row in found}
+
+
 def holders(source: Connection, run_ids: Sequence[str]) -> dict[str, Binding]:
     """Return who holds each of these runs, on every cluster and ended jobs too: nobody else may take it over."""
     found: dict[str, Binding] = {}

@@ -9,11 +9,11 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
-from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
-from evalstopd.ports import Book, Changes, Span
-from evalstopd.store import order, reading, sealed
+from evalstopd.ports import Book, Changes, Lease, Pulse, Span
+from evalstopd.store import leases, order, pulses, reading, sealed, upkeep
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -44,9 +44,29 @@ class SqlStore:
         An intent's state is compared and set: only the same state or one that leads to the new one may be
         replaced. The evidence of a stored intent never changes. Writing the same again does no harm.
         """
-        with translated(self._url), self._engines.write.begin() as connection:
-            require_version(connection, self._url)
+        with self._writing() as connection:
             write(connection, changes)
+
+    def record_as(self, name: str, epoch: int, changes: Changes) -> None:
+        """Write all changes, or none: Deposed is raised in the same transaction where the lease is of another epoch."""
+        with self._writing() as connection:
+            leases.require_epoch(connection, name, epoch)
+            write(connection, changes)
+
+    def take(self, name: str, holder: str, for_s: float) -> Lease:
+        """Take the lease if it is free, over or the holder's; return it as it is then."""
+        with self._writing() as connection:
+            return leases.take(connection, name, holder, for_s)
+
+    def resign(self, name: str, holder: str) -> None:
+        """End the holder's lease at once; another's stays."""
+        with self._writing() as connection:
+            leases.resign(connection, name, holder)
+
+    def leader(self, name: str) -> Lease | None:
+        """Return the lease as it is, over or not; None if nobody ever had it."""
+        with self._reading() as source:
+            return leases.leader(source, name)
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster, from one state of the store."""
@@ -163,6 +183,37 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    def note_pulse(self, pulse: Pulse) -> None:
+        """Keep a daemon's sign of life in the place of its last one."""
+        with self._writing() as connection:
+            pulses.note(connection, pulse)
+
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Return the last sign of life of each daemon, by name."""
+        with self._reading() as source:
+            return pulses.all_of(source)
+
+    def old_pins(self, cluster: str, over_before_s: float, most: int) -> tuple[Pin, ...]:
+        """Return pins of jobs over since before a moment that no stop was done to, the oldest first."""
+        with self._reading() as source:
+            return tuple(upkeep.old_pins(source, cluster, over_before_s, most))
+
+    def prune(self, cluster: str, over_before_s: float, most: int) -> int:
+        """Forget points and watches of jobs over since before a moment and never decided on; return how many."""
+        with self._writing() as connection:
+            return upkeep.prune(connection, cluster, over_before_s, most)
+
+    def intents_by_state(self) -> Mapping[State, int]:
+        """Return how many intents are in each state; states without any are left out."""
+        with self._reading() as source:
+            return reading.intents_by_state(source)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self._url), self._engines.write.begin() as connection:
+            require_version(connection, self._url)
+            yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

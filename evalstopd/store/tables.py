@@ -278,6 +278,32 @@ class RemarkRow(Base):
     at_s: Mapped[float]
 
 
+class LeaseRow(Base):
+    """Who leads: `epoch` counts the leaders, `until_s` is by the database's clock."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[Key]
+    holder: Mapped[str]
+    epoch: Mapped[int]
+    until_s: Mapped[float]
+
+
+class PulseRow(Base):
+    """The last sign of life of a daemon."""
+
+    __tablename__ = "pulses"
+
+    name: Mapped[Key]
+    pid: Mapped[int]
+    at_s: Mapped[float]
+    good_s: Mapped[float | None]
+    leads: Mapped[bool]
+    version: Mapped[str]
+    digest: Mapped[str]
+    summary: Mapped[str]
+
+
 class LinkRow(Base):
     """One link of the chain over the book: see core/chain.py. Append-only, by triggers."""
 

@@ -8,6 +8,7 @@ from demo.rig import users
 from demo.rig.cluster import Cluster as Rig
 
 from evalstopd.adapters.slurm import SlurmCluster
+from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.core.model import Life, Phase
@@ -196,3 +197,11 @@ def _without_accounting(rig: Rig) -> SlurmCluster:
     kept = [line for line in lines if not line.startswith("Accounting")]
     conf.write_text("\n".join([*kept, "AccountingStorageType=accounting_storage/none", ""]))
     return SlurmCluster(run=ProcessRunner(conf=str(conf)))
+
+
+def test_slurmctld_tells_its_own_time(slurm: SlurmWorld) -> None:
+    """In seconds since the epoch, whatever the machine's time zone."""
+    asked_s = time.time()
+    told_s = controllers_clock_s(AsUser(slurm.rig, users.DAEMON))
+
+    assert asked_s - 1 <= told_s <= time.time()

@@ -82,6 +82,11 @@ class Http:
         request = self._client.build_request("GET", self._address(path), params=params)
         return self._exchange(request, lambda response: response.status_code)
 
+    def date(self, path: str, params: Mapping[str, str]) -> str:
+        """Return the Date header of MLflow's answer, whatever that is; empty without one. Raises Unavailable."""
+        request = self._client.build_request("GET", self._address(path), params=params)
+        return self._exchange(request, lambda response: str(response.headers.get("Date", "")))
+
     def _address(self, path: str) -> str:
         return f"{self._url}{_API}{path}"
 

@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps, history
+from evalstopd.adapters.mlflow.problems import one_line
 from evalstopd.adapters.mlflow.quarantine import Quarantine
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
-from evalstopd.errors import EvalstopError
+from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.ports import Clock, RunQuery, RunReading
 
 
@@ -63,6 +66,15 @@ class MlflowSource:
         # A search, for no one experiment need exist or be open to us: a tracker may have no default one.
         self._http.get("/experiments/search", {"max_results": "1"})
         return "its API answers"
+
+    def clock_s(self) -> float:
+        """Return the server's time (whole seconds since the epoch). Raises Unavailable where it does not date."""
+        said = self._http.date("/experiments/search", {"max_results": "1"})
+        try:
+            dated = parsedate_to_datetime(said)
+            return (dated if dated.tzinfo is not None else dated.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            raise Unavailable(f"MLflow's answers are not dated ({one_line(said, 60)!a})") from None
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags on a run and read them back. Raises Unavailable or Rejected."""

@@ -32,6 +32,8 @@ def upgrade() -> None:
     _remarks()
     _chain()
     _breakers()
+    _leases()
+    _pulses()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -293,6 +295,30 @@ def _breakers() -> None:
         _text("by"),
     )
     op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
+def _pulses() -> None:
+    op.create_table(
+        "pulses",
+        _text("name"),
+        _whole("pid"),
+        _time("at_s"),
+        _time("good_s", null=True),
+        _flag("leads"),
+        *(_text(name) for name in ("version", "digest", "summary")),
+        sa.PrimaryKeyConstraint("name"),
+    )
+
+
+def _leases() -> None:
+    op.create_table(
+        "leases",
+        _text("name"),
+        _text("holder"),
+        _whole("epoch"),
+        _time("until_s"),
+        sa.PrimaryKeyConstraint("name"),
+    )
 
 
 def _guard_on_sqlite() -> None:

@@ -1,0 +1,34 @@
+"""`evalstopd db backup` and `db check`: a copy of the store, and whether it is sound."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
+]
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The new file; one that is there is never replaced.")],
+    config: Config = None,
+) -> None:
+    """Copy an SQLite store into a new file while the daemon goes on; the copy is of one moment, and checked."""
+    from evalstopd.settings import load_settings
+    from evalstopd.store.backup import backup as copy
+
+    size = copy(load_settings(config).store.url, file)
+    typer.echo(f"{size} bytes written and checked; to restore, end the daemon and put the file in the store's place")
+
+
+def check(config: Config = None) -> None:
+    """Check the store's schema, its place, and that it is sound; reads all of an SQLite file."""
+    from evalstopd.settings import load_settings
+    from evalstopd.store.backup import require_sound
+    from evalstopd.store.migrate import check as check_store
+    from evalstopd.store.migrate import current
+
+    url = load_settings(config).store.url
+    check_store(url)
+    typer.echo(f"the store is at revision {current(url)}, as it should be; {require_sound(url)}")

@@ -1,0 +1,84 @@
+"""The seat of the one daemon that works on a store: how it is taken, kept and left, whatever kind the store is."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from evalstopd.lead.lead import Lead
+
+
+class Seat(Protocol):
+    """Where one process sits at a time."""
+
+    @property
+    def beat_s(self) -> float:
+        """Return how often `beat` wants to be called, in seconds; 0: never again."""
+
+    @property
+    def ours(self) -> bool:
+        """Tell whether this process sits there."""
+
+    @property
+    def known(self) -> bool:
+        """Tell whether it could be learned who sits there."""
+
+    @property
+    def said(self) -> str:
+        """Return how things stand, in words."""
+
+    def beat(self) -> bool:
+        """Take or keep the seat; tell whether it has just become ours."""
+
+    def leave(self) -> None:
+        """Make room for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeat:
+    """The seat of a store that several daemons may share: the one with the lease leads, the others wait."""
+
+    lead: Lead
+
+    @property
+    def beat_s(self) -> float:
+        """Return a third of the lease: two renewals may fail."""
+        return self.lead.lease_s / 3
+
+    @property
+    def ours(self) -> bool:
+        """Tell whether this process leads."""
+        return self.lead.leads
+
+    @property
+    def known(self) -> bool:
+        """Tell whether the store answered when it was last asked."""
+        return self.lead.known
+
+    @property
+    def said(self) -> str:
+        """Return who leads."""
+        return self.lead.said
+
+    def beat(self) -> bool:
+        """Renew the lease, or take it if it is free."""
+        return self.lead.beat()
+
+    def leave(self) -> None:
+        """Give the lease up."""
+        self.lead.resign()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSeat:
+    """The seat of a store that one process has locked for itself."""
+
+    beat_s: float = 0.0
+    ours: bool = True
+    known: bool = True
+    said: str = "is alone on its store"
+
+    def beat(self) -> bool:
+        """Keep it."""
+        return False
+
+    def leave(self) -> None:
+        """The lock ends with the process."""

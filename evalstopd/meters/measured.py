@@ -1,0 +1,51 @@
+"""The ports with a stopwatch round each call."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from evalstopd.errors import EvalstopError
+from evalstopd.meters.port import Meters
+from evalstopd.ports import Ports
+
+MEASURED = ("cluster", "metrics", "finder", "gate", "runs", "keeper", "store", "notifier")
+
+
+def measured(ports: Ports, meters: Meters, now_s: Callable[[], float]) -> Ports:
+    """Return the same ports, each call of which is counted and timed."""
+    wrapped: dict[str, Any] = {name: Measured(getattr(ports, name), name, meters, now_s) for name in MEASURED}
+    return replace(ports, **wrapped)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Any port; what it answers and raises goes through untouched."""
+
+    port: Any
+    name: str
+    meters: Meters
+    now_s: Callable[[], float]
+
+    def __getattr__(self, verb: str) -> Any:
+        return partial(self._call, verb, getattr(self.port, verb))
+
+    def _call(self, verb: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        began_s = self.now_s()
+        try:
+            answer = method(*arguments, **named)
+        except EvalstopError as error:
+            self.meters.failed(self.name, verb, type(error).__name__)
+            raise
+        finally:
+            self.meters.called(self.name, verb, self.now_s() - began_s)
+        if isinstance(answer, Mapping):
+            self._count_failed(verb, answer)
+        return answer
+
+    def _count_failed(self, verb: str, answer: Mapping[Any, Any]) -> None:
+        """Count what one call was told about some of many: a run that cannot be read, say."""
+        kinds = Counter(type(each).__name__ for each in answer.values() if isinstance(each, EvalstopError))
+        for kind, number in kinds.items():
+            self.meters.failed(self.name, verb, kind, number)

@@ -1,0 +1,33 @@
+"""Where figures go. No text of users is among them: names are those of the program's own verbs, kinds and states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from evalstopd.core.intent import State
+from evalstopd.loop import TickReport
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stand after a pass: intents by state, and how many breakers hold, the site's and accounts'."""
+
+    intents: Mapping[State, int]
+    site_breakers: int
+    account_breakers: int
+
+
+class Meters(Protocol):
+    """Takes figures; never raises and never waits."""
+
+    def ticked(self, report: TickReport, seconds: float, *, leads: bool) -> None:
+        """Take what a pass saw and did, and how long it took."""
+
+    def called(self, port: str, verb: str, seconds: float) -> None:
+        """Take a call of a port."""
+
+    def failed(self, port: str, verb: str, error: str, number: int = 1) -> None:
+        """Take errors that a call of a port came to, by their kind."""
+
+    def stands(self, standing: Standing) -> None:
+        """Take how things stand."""

@@ -1,0 +1,76 @@
+"""A whole copy of an SQLite store while the daemon goes on, and whether a store's file is sound."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import text
+
+from evalstopd.errors import Fatal, Rejected, Unavailable
+from evalstopd.store.engine import connect, parse, shown, sqlite_file
+from evalstopd.store.failures import translated
+from evalstopd.store.migrate import check
+
+_PAGES = 1000
+_MOST_FAULTS = 5
+
+
+def backup(url: str, target: Path) -> int:
+    """Copy an SQLite store of this version into a new file that only its owner may read; return its bytes.
+
+    The copy is of one moment, and sound: it is checked before it gets its name. Raises Rejected for PostgreSQL and
+    where the target is there already, Unavailable where reading or writing fails.
+    """
+    check(url)
+    parsed = parse(url)
+    file = sqlite_file(parsed)
+    if file is None:
+        raise Rejected(f"PostgreSQL has its own: pg_dump --format=custom --file=FILE '{shown(parsed)}'")
+    if target.exists() or target.is_symlink():
+        raise Rejected(f"{str(target)!a} is there already: name a new file")
+    draft = target.with_name(f".{target.name}.part-{os.getpid()}")
+    try:
+        _copy(file, draft)
+        os.link(draft, target)  # unlike a rename, this replaces no file that came meanwhile
+        return target.stat().st_size
+    except FileExistsError:
+        raise Rejected(f"{str(target)!a} is there already: name a new file") from None
+    except (OSError, sqlite3.Error) as error:
+        raise Unavailable(f"the backup failed: {error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def require_sound(url: str) -> str:
+    """Return in words what was checked of a store's soundness. Raises Fatal with the first faults otherwise."""
+    parsed = parse(url)
+    if sqlite_file(parsed) is None:
+        return "PostgreSQL keeps its own integrity (pg_amcheck looks deeper)"
+    engines = connect(parsed)
+    try:
+        with translated(parsed), engines.read.begin() as connection:
+            said = [str(row[0]) for row in connection.execute(text(f"PRAGMA integrity_check({_MOST_FAULTS})"))]
+            orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+    finally:
+        engines.dispose()
+    faults = [each for each in said if each != "ok"] + [f"a row of {row[0]} points nowhere" for row in orphans]
+    if faults:
+        raise Fatal(f"the store at {shown(parsed)} is damaged: {'; '.join(faults[:_MOST_FAULTS])!a}")
+    return "every page and every reference is sound"
+
+
+def _copy(file: Path, draft: Path) -> None:
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    with (
+        closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source,
+        closing(sqlite3.connect(draft)) as copy,
+    ):
+        source.backup(copy, pages=_PAGES)
+        # As one file: nothing beside it must be carried along.
+        copy.execute("PRAGMA journal_mode=DELETE")
+        (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    if said != "ok":
+        raise sqlite3.DatabaseError(f"the copy is damaged: {said}")
+    with draft.open("rb") as written:
+        os.fsync(written.fileno())

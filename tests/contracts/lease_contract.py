@@ -1,0 +1,110 @@
+"""What every store must do about leases, whatever holds it: one class, run over memory, SQLite and PostgreSQL."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from evalstopd.errors import Deposed
+from evalstopd.lead.lead import LedStore
+from evalstopd.ports import Changes
+from tests.contracts import store_builders as make
+from tests.contracts.store_builders import CLUSTER, HOSTILE
+
+LONG_S, SHORT_S = 600.0, 0.4
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end, "what was waited for did not come"
+        time.sleep(0.05)
+
+
+def is_over(store: LedStore, name: str) -> bool:
+    lease = store.leader(name)
+    return lease is not None and lease.left_s <= 0
+
+
+class LeaseContract:
+    @pytest.fixture
+    def store(self) -> LedStore:
+        """Return an empty store of this program's version."""
+        raise NotImplementedError
+
+    def test_nobody_leads_at_first(self, store: LedStore) -> None:
+        assert store.leader("pair") is None
+
+    def test_the_first_who_asks_leads_and_the_second_waits(self, store: LedStore) -> None:
+        first, second = store.take("pair", "a", LONG_S), store.take("pair", "b", LONG_S)
+
+        assert (first.holder, first.epoch) == (second.holder, second.epoch) == ("a", 1)
+        assert 0 < second.left_s <= LONG_S
+
+    def test_the_leader_renews_under_the_same_epoch(self, store: LedStore) -> None:
+        store.take("pair", "a", SHORT_S)
+        renewed = store.take("pair", "a", LONG_S)
+
+        assert renewed.epoch == 1
+        assert renewed.left_s > SHORT_S
+
+    def test_a_lease_that_is_over_goes_to_who_asks_next_under_a_new_epoch(self, store: LedStore) -> None:
+        store.take("pair", "a", SHORT_S)
+        until(lambda: is_over(store, "pair"))
+        taken = store.take("pair", "b", LONG_S)
+
+        assert (taken.holder, taken.epoch) == ("b", 2)
+        assert store.take("pair", "a", LONG_S).holder == "b"
+
+    def test_who_resigns_need_not_be_waited_for_and_nobody_resigns_for_another(self, store: LedStore) -> None:
+        store.take("pair", "a", LONG_S)
+        store.resign("pair", "b")
+        assert store.take("pair", "b", LONG_S).holder == "a"
+        store.resign("pair", "a")
+        until(lambda: is_over(store, "pair"))
+
+        assert store.take("pair", "b", LONG_S).epoch == 2
+
+    def test_leases_of_two_names_know_nothing_of_each_other(self, store: LedStore) -> None:
+        store.take("one", "a", LONG_S)
+
+        assert store.take(HOSTILE, HOSTILE, LONG_S).holder == HOSTILE
+        assert store.leader("one") is not None
+        assert store.take("one", "b", LONG_S).holder == "a"
+
+    def test_the_leader_writes(self, store: LedStore) -> None:
+        epoch = store.take("pair", "a", LONG_S).epoch
+        store.record_as("pair", epoch, Changes(watches=(make.watch(),)))
+
+        assert store.book(CLUSTER).watches == (make.watch(),)
+
+    def test_an_old_leader_writes_nothing(self, store: LedStore) -> None:
+        old = store.take("pair", "a", SHORT_S).epoch
+        until(lambda: is_over(store, "pair"))
+        store.take("pair", "b", LONG_S)
+        with pytest.raises(Deposed, match="nothing is written"):
+            store.record_as("pair", old, Changes(watches=(make.watch(),)))
+
+        assert store.book(CLUSTER).watches == ()
+
+    def test_a_lease_that_is_over_but_not_taken_still_writes(self, store: LedStore) -> None:
+        """Nobody else has begun, so there is nothing that the writing could meet."""
+        epoch = store.take("pair", "a", SHORT_S).epoch
+        until(lambda: is_over(store, "pair"))
+        store.record_as("pair", epoch, Changes(watches=(make.watch(),)))
+
+        assert store.book(CLUSTER).watches == (make.watch(),)
+
+    def test_who_never_led_writes_nothing(self, store: LedStore) -> None:
+        with pytest.raises(Deposed):
+            store.record_as("pair", 0, Changes(watches=(make.watch(),)))
+
+        assert store.book(CLUSTER).watches == ()
+
+    def test_of_many_who_ask_at_once_one_leads(self, store: LedStore) -> None:
+        with ThreadPoolExecutor(6) as pool:
+            asked = [pool.submit(store.take, "pair", f"holder {n}", LONG_S) for n in range(12)]
+            found = {(each.result(60).holder, each.result(60).epoch) for each in asked}
+
+        assert len(found) == 1

@@ -1,0 +1,148 @@
+"""What Prometheus scrapes from a real daemon process: figures of all kinds, and no word of a user's."""
+
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalstopd import errors, ports
+from evalstopd.core.intent import State
+from evalstopd.meters import measured
+from tests.process.test_reload import Running
+from tests.store.shared_world import opened
+
+parser = pytest.importorskip("prometheus_client.parser", reason="METRICS TESTS SKIPPED: no prometheus-client")
+KINDS = (
+    ports.Cluster,
+    ports.MetricsSource,
+    ports.RunFinder,
+    ports.Gate,
+    ports.RunWriter,
+    ports.Keeper,
+    ports.Store,
+    ports.Notifier,
+)
+ALLOWED = {
+    "result": {"good", "bad", "standby"},
+    "scope": {"site", "account"},
+    "verdict": {"keep going", "declining", "stop"},
+    "state": {state.value for state in State},
+    "port": set(measured.MEASURED),
+    "call": {verb for kind in KINDS for verb in vars(kind) if not verb.startswith("_")},
+    "error": {name for name in vars(errors) if name[0].isupper()},
+    "act": {
+        "planned", "warned", "warned early", "pinned", "promoted", "signalled", "cancelled", "held", "confirmed",
+        "undone", "vetoed", "abandoned", "held by caps", "would be stopped", "refused",
+    },
+}  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Scraped(Running):
+    """A daemon that can be scraped."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        super().__init__(folder)
+
+    def configure(self, rung: str = "enforce", more: str = "", **settings: object) -> None:  # type: ignore[override]
+        super().configure(rung, more=f"[metrics]\nport = {self.port}\n{more}")
+
+    def page(self) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def figures(self) -> dict[tuple[str, tuple[str, ...]], float]:
+        families = parser.text_string_to_metric_families(self.page())
+        return {
+            (each.name, tuple(sorted(each.labels.values()))): each.value
+            for family in families
+            for each in family.samples
+        }
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Scraped]:
+    made = Scraped(tmp_path)
+    made.wait(lambda: made.said("jobs, "), "the first pass")
+    yield made
+    made.process.kill()
+    made.process.wait(60)
+    made.store.close()
+
+
+def test_a_stop_is_told_in_figures(daemon: Scraped) -> None:
+    job = daemon.train("r1")
+    with opened(daemon.world) as parts:
+        held = parts["cluster"].jobs[job]
+        parts["cluster"].jobs[job] = replace(held, limit_end_s=int(time.time()) + 36_000, name="Ada's run")
+    daemon.fall(job, "r1")
+    daemon.wait(lambda: daemon.figures().get(("evalstopd_intents", ("confirmed",))) == 1.0, "the stop is confirmed")
+    found = daemon.figures()
+
+    assert found["evalstopd_leads", ()] == 1.0
+    assert found["evalstopd_ticks_total", ("good",)] >= 2
+    assert found["evalstopd_evals_total", ()] == 7
+    assert found["evalstopd_verdicts_total", ("stop",)] == 1
+    assert [found["evalstopd_acts_total", (act,)] for act in ("planned", "promoted", "cancelled", "confirmed")] == [
+        1
+    ] * 4
+    assert found["evalstopd_intents", ("warned",)] == 0
+    assert 70 < found["evalstopd_freed_gpu_hours_total", ()] <= 80
+    assert found["evalstopd_port_calls_total", ("cancel", "cluster")] == 1
+    assert found["evalstopd_port_seconds_count", ("cluster", "queue")] >= 2
+    assert found["evalstopd_breakers_holding", ("site",)] == 0
+    assert time.time() - found["evalstopd_last_good_tick_timestamp_seconds", ()] < 60
+
+
+def test_errors_are_counted_by_port_and_kind(daemon: Scraped) -> None:
+    daemon.train("r1")
+    with opened(daemon.world) as parts:
+        parts["tracker"].down = True
+    key = ("evalstopd_port_errors_total", ("Unavailable", "metrics", "read"))
+    daemon.wait(lambda: daemon.figures().get(key, 0) >= 1, "the tracker's trouble is counted")
+    with opened(daemon.world) as parts:
+        parts["cluster"].down = True
+    daemon.wait(lambda: daemon.figures().get(("evalstopd_ticks_total", ("bad",)), 0) >= 1, "bad passes are counted")
+
+    assert daemon.figures()["evalstopd_port_errors_total", ("Unavailable", "cluster", "queue")] >= 1
+
+
+def test_no_word_of_a_users_is_in_it_and_labels_have_few_values(daemon: Scraped) -> None:
+    secret = "hostile-user-text"
+    with opened(daemon.world) as parts:
+        parts["cluster"].submit(1001, 8, f"mlflow_run={secret}", name=secret, account=secret, partition=secret)
+        parts["tracker"].add_run(secret)
+    daemon.wait(lambda: daemon.figures().get(("evalstopd_watched_jobs", ()), 0) >= 1, "it is watched")
+    page = daemon.page()
+
+    assert secret not in page
+    assert "alice" not in page
+    for family in parser.text_string_to_metric_families(page):
+        for sample in family.samples:
+            for label, value in sample.labels.items():
+                assert float(value) > 0 if label == "le" else value in ALLOWED[label]
+
+
+def test_it_listens_on_loopback_alone(daemon: Scraped) -> None:
+    """The kernel's own table of listeners: 0100007F is 127.0.0.1."""
+    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if " 0A " in line]
+
+    assert f"0100007F:{daemon.port:04X}" in listening
+    assert f"00000000:{daemon.port:04X}" not in listening
+
+
+def test_every_port_that_may_be_slow_or_broken_is_measured() -> None:
+    """A port that comes later must be thought of."""
+    quiet = {"clock", "kill_switch", "should_stop"}
+
+    assert set(ports.Ports.__dataclass_fields__) - quiet == set(measured.MEASURED)

@@ -1,0 +1,140 @@
+"""A copy of the store, taken while others write; and a damaged store that is found out."""
+
+import sqlite3
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from evalstopd.core.chain import Head
+from evalstopd.errors import EvalstopError, Fatal, Rejected
+from evalstopd.ports import Changes
+from evalstopd.report.audit.verify import verify
+from evalstopd.store import migrate
+from evalstopd.store.backup import backup, require_sound
+from evalstopd.store.sql import SqlStore
+from tests.contracts import store_builders as make
+from tests.contracts.store_builders import CLUSTER, key, point
+
+
+def made(folder: Path) -> tuple[str, SqlStore]:
+    url = f"sqlite:///{folder}/store.db"
+    migrate.upgrade(url)
+    return url, SqlStore(url)
+
+
+def whole(number: int) -> Changes:
+    """All of one transaction belongs together: a watch, and its points."""
+    owner = key(str(number))
+    return Changes(watches=(make.watch(owner),), points=tuple((owner, point(step)) for step in range(20)))
+
+
+def test_a_copy_has_all_and_its_chain_verifies(tmp_path: Path) -> None:
+    url, store = made(tmp_path)
+    planned = make.intent()
+    store.record(Changes(watches=(make.watch(),), intents=(planned,), events=(make.event(planned),)))
+    size = backup(url, tmp_path / "copy.db")
+    copy = SqlStore(f"sqlite:///{tmp_path}/copy.db")
+
+    assert size == (tmp_path / "copy.db").stat().st_size > 0
+    assert copy.book(CLUSTER) == store.book(CLUSTER)
+    assert copy.head() == store.head() != Head()
+    assert require_sound(f"sqlite:///{tmp_path}/copy.db").startswith("every page")
+    assert verify(copy).good
+
+
+def test_a_copy_is_one_file_that_only_its_owner_may_read_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    url, store = made(tmp_path)
+    store.record(whole(1))
+    target = tmp_path / "copies" / "copy.db"
+    target.parent.mkdir()
+    backup(url, target)
+
+    assert list(target.parent.iterdir()) == [target]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_copy_taken_while_another_writes_is_of_one_moment(tmp_path: Path) -> None:
+    """No transaction is in it by half."""
+    url, store = made(tmp_path)
+    over = threading.Event()
+
+    def work() -> None:
+        number = 0
+        while not over.is_set():
+            store.record(whole(number))
+            number += 1
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    try:
+        for number in range(5):
+            backup(url, tmp_path / f"copy{number}.db")
+    finally:
+        over.set()
+        writer.join()
+    for number in range(5):
+        copy = SqlStore(f"sqlite:///{tmp_path}/copy{number}.db")
+        keys = [watch.key for watch in copy.recent(100_000)]
+        assert {len(points) for points in copy.points(keys).values()} <= {20}
+
+
+@pytest.mark.parametrize("kind", ["file", "link to nowhere", "the store itself"])
+def test_nothing_that_is_there_is_replaced(tmp_path: Path, kind: str) -> None:
+    url, store = made(tmp_path)
+    store.record(whole(1))
+    target = tmp_path / ("store.db" if kind == "the store itself" else "copy.db")
+    if kind == "file":
+        target.write_text("precious")
+    elif kind == "link to nowhere":
+        target.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(Rejected, match="there already"):
+        backup(url, target)
+
+    assert store.find("1")
+    assert kind != "file" or target.read_text() == "precious"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    url, _ = made(tmp_path)
+    with pytest.raises(EvalstopError, match="No such file"):
+        backup(url, tmp_path / "none" / "copy.db")
+
+
+def test_for_postgresql_its_own_tool_is_named_without_a_password(empty_postgresql_url: str, tmp_path: Path) -> None:
+    migrate.upgrade(empty_postgresql_url)
+    with pytest.raises(Rejected, match="pg_dump"):
+        backup(empty_postgresql_url.replace("tests@", "tests:secret@"), tmp_path / "copy")
+    with pytest.raises(Rejected) as caught:
+        backup(empty_postgresql_url.replace("tests@", "tests:secret@"), tmp_path / "copy")
+
+    assert "secret" not in str(caught.value)
+    assert "pg_amcheck" in require_sound(empty_postgresql_url)
+
+
+def test_a_damaged_file_is_found_out(tmp_path: Path) -> None:
+    """A page of zeros in the midst."""
+    url, store = made(tmp_path)
+    for number in range(60):
+        store.record(whole(number))
+    with sqlite3.connect(tmp_path / "store.db") as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (root,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'points'").fetchone()
+        (size,) = raw.execute("PRAGMA page_size").fetchone()
+    raw.close()
+    with (tmp_path / "store.db").open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(bytes(size))
+    with pytest.raises(EvalstopError, match=r"damaged|malformed"):
+        require_sound(url)
+
+
+def test_a_row_that_points_nowhere_is_found_out(tmp_path: Path) -> None:
+    url, store = made(tmp_path)
+    store.record(whole(1))
+    with sqlite3.connect(tmp_path / "store.db") as raw:
+        raw.execute("DELETE FROM jobs")
+    raw.close()
+    with pytest.raises(Fatal, match="points nowhere"):
+        require_sound(url)

@@ -1,0 +1,122 @@
+"""What `evalstopd check` says of clocks, of daemons and of the store's place."""
+
+import re
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from evalstopd.adapters.slurm.clock import controllers_clock_s
+from evalstopd.adapters.slurm.run import Answer
+from evalstopd.errors import Unavailable
+from evalstopd.ports import Pulse
+from evalstopd.settings import Settings, load_settings
+from evalstopd.skew import agreeing
+from evalstopd.store import migrate
+from evalstopd.store.sql import SqlStore
+from evalstopd.wiring import make_checks, make_clock
+from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
+from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
+
+CONFIG = "Configuration data as of 1796002372\nAccountingStorageBackupHost = (null)\n"
+
+
+def said(theirs_s: float, asked_s: float = 1000.0, heard_s: float = 1002.0) -> str:
+    times = iter((asked_s, heard_s))
+    return agreeing("MLflow", lambda: theirs_s, lambda: next(times))
+
+
+@pytest.mark.parametrize("theirs_s", [994.0, 999.0, 1000.0, 1001.5, 1002.0, 1007.0])
+def test_a_clock_within_five_seconds_agrees_whenever_it_was_read(theirs_s: float) -> None:
+    """The answer may be from any moment between asking and hearing, and a second is cut off."""
+    assert said(theirs_s).startswith("MLflow agrees")
+
+
+@pytest.mark.parametrize(("theirs_s", "words"), [(993.9, "behind ours"), (1007.1, "ahead of ours"), (0.0, "999 s")])
+def test_a_clock_beyond_that_is_named(theirs_s: float, words: str) -> None:
+    with pytest.raises(Unavailable, match=words):
+        said(theirs_s)
+
+
+def test_slurmctld_dates_its_configuration() -> None:
+    assert controllers_clock_s(FakeSlurm(answers={"scontrol": Answer(0, CONFIG, "")})) == 1796002372.0
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(0, "ClusterName = c\n", ""), failed(1, "Unable to contact slurm controller"), Unavailable("late")]
+)
+def test_a_controller_that_does_not_say_is_unavailable(answer: Answer | Exception) -> None:
+    with pytest.raises(Unavailable):
+        controllers_clock_s(FakeSlurm(answers={"scontrol": answer}))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(
+        f'[store]\nurl = "{url}"\n[mlflow]\ntracking_uri = "http://127.0.0.1:9"\n[slurm]\npath = "{tmp_path}"\n'
+    )
+    return load_settings(path, {})
+
+
+def answer_of(settings: Settings, what: str) -> tuple[bool, str]:
+    found = [probe() for probe in make_checks(settings)]
+    return next((each.good, each.text) for each in found if each.what == what)
+
+
+def dated(header: str) -> Standin:
+    def script(asked: Asked) -> Reply:
+        return raw(b"{}", 200, *([f"Date: {header}"] if header else []))
+
+    return Standin(script)
+
+
+@pytest.mark.parametrize(
+    ("header", "good", "words"),
+    [
+        ("Thu, 01 Jan 2015 00:00:00 GMT", False, "behind ours: keep both by NTP"),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", False, "ahead of ours"),
+        ("", False, "not dated"),
+        ("yesterday", False, "not dated"),
+    ],
+)
+def test_mlflows_clock_is_taken_from_its_answers(settings: Settings, header: str, good: bool, words: str) -> None:
+    with dated(header) as server:
+        mlflow = settings.mlflow.model_copy(update={"tracking_uri": server.uri})
+        found = answer_of(settings.model_copy(update={"mlflow": mlflow}), "clock of mlflow")
+
+    assert found[0] is good
+    assert words in found[1]
+
+
+def test_a_tracker_with_our_time_agrees(settings: Settings) -> None:
+    with dated(formatdate(make_clock().now_s(), usegmt=True)) as server:
+        mlflow = settings.mlflow.model_copy(update={"tracking_uri": server.uri})
+        good, text = answer_of(settings.model_copy(update={"mlflow": mlflow}), "clock of mlflow")
+
+    assert good, text
+
+
+def test_a_slurm_that_is_not_there_is_bad_news(settings: Settings) -> None:
+    good, text = answer_of(settings, "clock of slurmctld")
+
+    assert not good
+    assert "scontrol" in text
+
+
+def test_before_the_first_start_there_is_no_daemon_and_that_is_fine(settings: Settings) -> None:
+    assert answer_of(settings, "daemon") == (True, "no daemon has worked on this store yet")
+
+
+def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settings: Settings) -> None:
+    store, now_s = SqlStore(settings.store.url), make_clock().now_s()
+    store.note_pulse(Pulse("evalstopd@a", 7, now_s, now_s, leads=True, version="1", digest="d", summary="3 jobs"))
+    assert answer_of(settings, "daemon")[0]
+    store.note_pulse(Pulse("evalstopd@a", 7, now_s, now_s - 999, leads=True, version="1", digest="d", summary="alas"))
+    good, text = answer_of(settings, "daemon")
+
+    assert not good
+    assert re.search(r"last good pass (999|1\d\d\d) s ago", text)
+    assert "alas" in text
