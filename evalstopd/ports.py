@@ -79,11 +79,16 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none)."""
+    """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
+
+    With `fresh` the run's facts must be read now; else what stood still for long may be remembered, but for whether
+    the run was deleted.
+    """
 
     run_id: str
     metric: str
     proxy: str = ""
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,20 @@
 """MLflow as the loop knows it: many runs read side by side, each run's trouble its own; writes one at a time."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import listing, runs
+from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval
+from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.ladder import Ladder, Rung, Series
 from evalstopd.adapters.mlflow.passes import Pass
-from evalstopd.adapters.mlflow.points import Caps, history
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch
+from evalstopd.adapters.mlflow.points import Caps
+from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.curve import STDERR, with_errors
-from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
-
-_MOST_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +25,52 @@ class Pace:
     seconds: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Which ways of asking may be used beside the documented one, a call for each run and series."""
+
+    search: bool = True
+    bulk_history: bool = True
+    bulk_interval: bool = True
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """Return the bulk routes, best first."""
+        chosen = ((self.bulk_history, BulkHistory()), (self.bulk_interval, BulkInterval()))
+        return tuple(Rung(route, Footing()) for wanted, route in chosen if wanted)
+
+
 class MlflowSource:
     """Reads runs (MetricsSource), lists them (RunList), writes to them (RunWriter); the HTTP client is not its own."""
 
-    def __init__(self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None) -> None:
+    def __init__(
+        self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None, ways: Ways | None = None
+    ) -> None:
+        ways = ways or Ways()
         self._http = http
         self._clock = clock
-        self._caps = caps or Caps()
         self._pace = pace or Pace()
-        self._heavy: frozenset[str] = frozenset()
+        self._ladder = Ladder(ways.rungs, caps or Caps(), self._pace.workers)
+        self._roster = Roster(Footing() if ways.search else None, self._pace.workers)
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
-        """Return for each query its reading, or why there is none. Runs that were too heavy last time come last."""
-        order = sorted(set(queries), key=lambda query: (query.run_id in self._heavy, query.run_id, query.metric))
+        """Return for each query its reading, or why there is none."""
         now = Pass(self._http, self._pace.workers, self._pace.seconds)
-        with ThreadPoolExecutor(self._pace.workers, thread_name_prefix="mlflow-read") as pool:
-            answers = pool.map(lambda query: self._reading(now, query), order)
-            readings = dict(zip(order, answers, strict=True))
-        self._remember(readings)
-        return readings
+        calm = [query for query in queries if not self._gave_trouble(query)]
+        last = [query for query in queries if self._gave_trouble(query)]
+        # Who gave trouble last time comes after the others have been read whole.
+        return self._read(now, calm) | self._read(now, last)
+
+    def _read(self, now: Pass, queries: Sequence[RunQuery]) -> dict[RunQuery, RunReading | EvalstopError]:
+        # The facts first: the history of a run that is not there is an empty answer.
+        facts = self._roster.read(now, _needs(queries), {query.run_id for query in queries if query.fresh})
+        there = ((query, facts[query.run_id]) for query in queries)
+        wanted = [each for query, known in there if isinstance(known, RunFacts) for each in _series(query, known)]
+        series = self._ladder.read(now, wanted)
+        return {query: _reading(query, facts[query.run_id], series) for query in queries}
+
+    def _gave_trouble(self, query: RunQuery) -> bool:
+        return self._roster.is_heavy(query.run_id) or self._ladder.is_alone(RunQuery(query.run_id, query.metric))
 
     def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
         """Return the facts of an experiment's runs, the newest first. Raises Rejected or Unavailable."""
@@ -54,42 +80,47 @@ class MlflowSource:
         """Say that the API itself answers us (its health page would, even where we are not let in)."""
         # A search, for no one experiment need exist or be open to us: a tracker may have no default one.
         self._http.get("/experiments/search", {"max_results": "1"})
-        return "its API answers"
+        return f"its API answers; evals are read by {self._ladder.probed(Pass(self._http, 1, self._pace.seconds))}"
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags on a run and read them back. Raises Unavailable or Rejected."""
+        self._roster.forget(run_id)
         runs.set_tags(self._http, run_id, tags)
 
     def mark_killed(self, run_id: str) -> str:
         """Set the run KILLED if it is still RUNNING; return the status it has afterwards."""
+        self._roster.forget(run_id)
         return runs.mark_killed(self._http, run_id, int(self._clock.now_s() * 1000))
 
-    def _reading(self, now: Pass, query: RunQuery) -> RunReading | EvalstopError:
-        try:
-            # The facts first: the history of a run that is not there is an empty 200.
-            facts = runs.facts(now, query.run_id)
-            return RunReading(facts, self._points(now, query, facts), self._proxy(now, query, facts))
-        except EvalstopError as error:
-            return error
 
-    def _points(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
-        """Return the metric's points, with the standard errors logged beside it; those cost a call only if there."""
-        points, beside = history(now, query, self._caps), f"{query.metric}{STDERR}"
-        if not points or beside not in facts.metrics:
-            return points
-        return with_errors(points, history(now, RunQuery(query.run_id, beside), self._caps))
+def _needs(queries: Iterable[RunQuery]) -> dict[str, set[str]]:
+    needs: dict[str, set[str]] = {}
+    for query in queries:
+        needs.setdefault(query.run_id, set()).add(query.metric)
+    return needs
 
-    def _proxy(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
-        """Return the proxy's points; trouble with them costs the alarm they are for, never the reading."""
-        if query.proxy not in facts.metrics or query.proxy == query.metric:
-            return ()
-        try:
-            return history(now, RunQuery(query.run_id, query.proxy), self._caps)
-        except EvalstopError:
-            return ()
 
-    def _remember(self, readings: Mapping[RunQuery, RunReading | EvalstopError]) -> None:
-        heavy = {query.run_id for query, reading in readings.items() if isinstance(reading, (Silent, TooMuch))}
-        # A run that was not asked this time is still what it was.
-        older = self._heavy - {query.run_id for query, reading in readings.items() if isinstance(reading, RunReading)}
-        self._heavy = frozenset(heavy | older) if len(older) < _MOST_REMEMBERED else frozenset(heavy)
+def _series(query: RunQuery, facts: RunFacts) -> Iterator[RunQuery]:
+    """Yield what is read for a query: its metric, and beside it what the run is known to have."""
+    yield RunQuery(query.run_id, query.metric)
+    if (errors := f"{query.metric}{STDERR}") in facts.metrics:
+        yield RunQuery(query.run_id, errors)
+    if query.proxy in facts.metrics and query.proxy != query.metric:
+        yield RunQuery(query.run_id, query.proxy)
+
+
+def _reading(
+    query: RunQuery, facts: RunFacts | EvalstopError, series: Mapping[RunQuery, Series]
+) -> RunReading | EvalstopError:
+    """Put a reading together; trouble with the proxy costs the alarm that it is for, never the reading."""
+    if isinstance(facts, EvalstopError):
+        return facts
+    points = series[RunQuery(query.run_id, query.metric)]
+    errors = series.get(RunQuery(query.run_id, f"{query.metric}{STDERR}"), ())
+    proxy = series.get(RunQuery(query.run_id, query.proxy), ()) if query.proxy != query.metric else ()
+    if isinstance(points, EvalstopError):
+        return points
+    if isinstance(errors, EvalstopError) and points:
+        return errors
+    with_their = points if isinstance(errors, EvalstopError) else with_errors(points, errors)
+    return RunReading(facts, with_their, () if isinstance(proxy, EvalstopError) else proxy)
