@@ -33,6 +33,7 @@ class Rung:
 
 
 Chunk = tuple[RunQuery, ...]
+# A route and the chunk it failed at; no chunk where it was not known to work before.
 _Failure = tuple[Rung, Chunk]
 
 
@@ -74,7 +75,9 @@ class Ladder:
             if left and rung.footing.holds:
                 found |= self._climb(now, rung, left, failed)
         found |= self._one_by_one(now, wanted - found.keys())
-        self._learn(found, failed)
+        self._learn(found)
+        if not now.over:
+            self._blame(found, failed)
         return {each: _ordered(points) for each, points in found.items()}
 
     def _fits(self, series: RunQuery) -> bool:
@@ -90,7 +93,7 @@ class Ladder:
             rung.footing.worked()
             return first | self._several(now, rung, chunks[1:], failed)
         if _is_its_own(first):
-            rung.footing.failed()
+            failed.append((rung, ()))
         return {}
 
     def _several(
@@ -137,16 +140,19 @@ class Ladder:
 
         return dict(zip(order, side_by_side(self.workers, read, order), strict=True))
 
-    def _learn(self, found: Mapping[RunQuery, Series], failed: Sequence[_Failure]) -> None:
-        """Remember what was large and what broke an answer; blame the route where none of its runs can be."""
+    def _learn(self, found: Mapping[RunQuery, Series]) -> None:
+        """Remember what was large, and what could not be read even by itself."""
         if len(self._held) + len(found) > _MOST_REMEMBERED:
             self._held, self._alone = {}, frozenset()
         self._held |= {each: len(points) for each, points in found.items() if not isinstance(points, EvalstopError)}
         fine = {each for each, answer in found.items() if not isinstance(answer, EvalstopError)}
         culprits = {each for each, answer in found.items() if _is_its_own(answer)}
         self._alone = frozenset((self._alone - fine) | culprits)
+
+    def _blame(self, found: Mapping[RunQuery, Series], failed: Sequence[_Failure]) -> None:
+        """Leave a route that failed at its first chunk, or at one whose series could all be read otherwise."""
         for rung, chunk in failed:
-            if fine.issuperset(chunk):
+            if not any(_is_its_own(found[each]) for each in chunk):
                 rung.footing.failed()
 
 

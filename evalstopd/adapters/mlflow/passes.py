@@ -39,6 +39,11 @@ class Pass:
         self._silences = 0
         self._given_up: Unavailable | None = None
 
+    @property
+    def over(self) -> bool:
+        """Tell whether the server was given up, so that nothing that failed was anybody's own fault."""
+        return self._given_up is not None
+
     def get(self, path: str, params: Params) -> Answer:
         """Ask MLflow. Raises Unavailable (at once where the pass is over) or Rejected."""
         return self._asked(lambda: self._http.get(path, params))

@@ -16,7 +16,7 @@ from evalstopd.adapters.mlflow.passes import Pass, side_by_side
 from evalstopd.adapters.mlflow.problems import NotAsked, Silent, TooMuch, Unreachable
 from evalstopd.adapters.mlflow.search import View
 from evalstopd.core.binding import RunFacts
-from evalstopd.errors import EvalstopError
+from evalstopd.errors import EvalstopError, Unavailable
 
 Facts = RunFacts | EvalstopError
 _LONGEST_S = 7_200.0
@@ -47,6 +47,7 @@ class Roster:
         self._experiments: tuple[str, ...] = ()
         self._listed_at = float("-inf")
         self._heavy: frozenset[str] = frozenset()
+        self._doubted = False
 
     def forget(self, run_id: str) -> None:
         """Read this run anew the next time: it was written to."""
@@ -64,7 +65,11 @@ class Roster:
         kept = {run_id: held.facts for run_id in needs if (held := self._kept(run_id, needs[run_id], anew))}
         gone = self._searched(now, list(kept), "DELETED_ONLY") if kept else {}
         known: dict[str, Facts] = {} if gone is None else {**kept, **gone}
-        return known | self._read_now(now, [run_id for run_id in needs if run_id not in known])
+        known |= self._read_now(now, [run_id for run_id in needs if run_id not in known])
+        if self._doubted and self._footing is not None and not now.over:
+            self._footing.failed()
+        self._doubted = False
+        return known
 
     def _kept(self, run_id: str, metrics: Collection[str], anew: Collection[str]) -> _Held | None:
         held = self._held.get(run_id)
@@ -105,7 +110,7 @@ class Roster:
         except (Unreachable, NotAsked):
             return None
         except EvalstopError:
-            self._footing.failed()
+            self._doubted = True
             return None
         self._footing.worked()
         return {run_id: facts for answer in answers for run_id, facts in answer.items()}
@@ -118,8 +123,9 @@ class Roster:
         """Remember what a search can tell to be deleted later, and no other run."""
         if len(self._held) + len(found) > _MOST_REMEMBERED:
             self._held = {}
-        for run_id in alone:
-            self.forget(run_id)
+        for run_id, answer in alone.items():
+            if not isinstance(answer, Unavailable):
+                self.forget(run_id)
         for run_id, facts in found.items():
             self._held[run_id] = self._as_held(self._held.get(run_id), _shared(facts))
         self._note_heavy(alone)
