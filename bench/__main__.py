@@ -2,6 +2,6 @@
 
 import sys
 
-from bench import rules, simulator
+from bench import rules, simulator, store
 
-sys.exit(max([rules.main(), simulator.main()]))
+sys.exit(max([rules.main(), simulator.main(), store.main()]))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from evalstopd_sim.commands import reproduce, simulate
 
+from evalstopd.report.audit import commands as audit
 from evalstopd.report.replay.commands import replay, tune
 from evalstopd.undo_command import undo
 
@@ -57,9 +58,10 @@ def start(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Hand every command what opens the site's tracker: replay may not know how that is made."""
+    """Hand the reports' commands what opens the site's tracker and store: they may not know how these are made."""
     del version
     context.obj = _open_tracker
+    context.meta[audit.OPEN_BOOK] = _open_book
 
 
 def _open_tracker(config: Path | None) -> object:
@@ -67,6 +69,13 @@ def _open_tracker(config: Path | None) -> object:
     from evalstopd.wiring import make_metrics
 
     return make_metrics(load_settings(config))
+
+
+def _open_book(config: Path | None) -> tuple[object, float]:
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_checked_store, make_clock
+
+    return make_checked_store(load_settings(config)), make_clock().now_s()
 
 
 @app.command()
@@ -184,6 +193,8 @@ def scorecard(
     _print(found, as_json, lambda: scorecard_view(found))
 
 
+app.command()(audit.report)
+app.add_typer(audit.app, name="audit")
 app.command()(replay)
 app.command()(tune)
 app.command()(simulate)

@@ -6,10 +6,11 @@ from typing import Protocol
 
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
-from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
 
 
@@ -81,13 +82,15 @@ class Cluster(Protocol):
 class RunQuery:
     """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
 
-    With `fresh` the run's facts must be read now; else what stood still for long may be remembered, but for whether
-    the run was deleted.
+    Without a metric the run's facts alone are read. `items` is the number of items behind each of its evals, where the
+    site knows it and the run may not say (0: no). With `fresh` the facts must be read now; else what stood still for
+    long may be remembered, but for whether the run was deleted.
     """
 
     run_id: str
     metric: str
     proxy: str = ""
+    items: int = 0
     fresh: bool = False
 
 
@@ -95,7 +98,7 @@ class RunQuery:
 class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
-    Points have the standard error that was logged for them under the metric's name and `_stderr`, if any. `proxy`
+    Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
     has the points of the query's proxy; none where they could not be read.
     """
 
@@ -109,6 +112,24 @@ class MetricsSource(Protocol):
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Return for each query its reading, or why there is none (Rejected: unknown run; else Unavailable)."""
+
+
+class RunFinder(Protocol):
+    """The tracker, asked which runs call themselves a job's."""
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Return for each job the running runs whose tags `slurm.job_id` and `slurm.cluster` name it.
+
+        Those tags may be anybody's: they prove nothing. One small call a job; Rejected where a job has more runs
+        than can be looked at, else Unavailable: that job's trouble alone.
+        """
+
+
+class Gate(Protocol):
+    """The tracker's door."""
+
+    def admits_strangers(self) -> bool:
+        """Tell whether it answers who does not log in. Asked seldom. Raises Unavailable until it can be learned."""
 
 
 class RunList(Protocol):
@@ -345,6 +366,49 @@ class Archive(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """From a moment (seconds since the epoch) on, up to but without another."""
+
+    since_s: float
+    until_s: float
+
+    def __contains__(self, moment_s: float) -> bool:
+        return self.since_s <= moment_s < self.until_s
+
+
+class Accounts(Protocol):
+    """What was decided within a span of time, for the audit; oldest first."""
+
+    def intents_within(self, span: Span) -> tuple[Intent, ...]:
+        """Return the intents decided within a span."""
+
+    def would_be_within(self, span: Span) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops booked within a span."""
+
+    def remarks_within(self, span: Span) -> tuple[Remark, ...]:
+        """Return the remarks made within a span."""
+
+    def watches_of(self, keys: Sequence[JobKey]) -> Mapping[JobKey, Watch]:
+        """Return the watches of these jobs; jobs never watched are left out."""
+
+    def lives_of(self, keys: Sequence[JobKey]) -> tuple[Lived, ...]:
+        """Return all lives of these jobs, each as it was seen last."""
+
+
+class Chain(Protocol):
+    """The chain over the book, for those who verify it: see core/chain.py."""
+
+    def head(self) -> Head | None:
+        """Return where the chain ends by the store's own note; None where that is gone."""
+
+    def held(self, after: int, most: int) -> tuple[Held, ...]:
+        """Return the links after a number, in order, `most` at most, each with what its row is now."""
+
+    def unsealed(self, most: int) -> tuple[tuple[str, str], ...]:
+        """Return kind and name of rows that no link seals, `most` at most of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """Everything the loop touches, handed over by wiring or by a test."""
 
@@ -356,4 +420,6 @@ class Ports:
     store: Store
     notifier: Notifier
     kill_switch: KillSwitch
+    finder: RunFinder
+    gate: Gate
     should_stop: Callable[[], bool] = lambda: False

@@ -72,6 +72,17 @@ class MlflowSettings(_Part):
     ca_file: str = ""
 
 
+class BindingSettings(_Part):
+    """By what a run is proven to be a job's beside the job's comment.
+
+    `mac_key` is the file of the site key, by which jobs' seals are checked. `tags` is the admin's written statement
+    that the server itself sets a run's user to who logged in: then the tags of such a run prove it, too.
+    """
+
+    mac_key: str = ""
+    tags: str = ""
+
+
 class KeeperSettings(_Part):
     """Where the privileged helper listens."""
 
@@ -86,12 +97,16 @@ class StoreSettings(_Part):
 
 
 class RuleSettings(_Part):
-    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any."""
+    """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
+
+    `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
+    """
 
     rung: _RungWord = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = Field(default=0, ge=0, le=10**12)
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -191,6 +206,7 @@ class Settings(BaseSettings):
 
     slurm: SlurmSettings = SlurmSettings()
     mlflow: MlflowSettings = MlflowSettings()
+    binding: BindingSettings = BindingSettings()
     keeper: KeeperSettings = KeeperSettings()
     store: StoreSettings = StoreSettings()
     rules: RuleSettings = RuleSettings()
@@ -250,6 +266,7 @@ def make_rules(settings: Settings) -> Rules:
         rule=detector(settings.rules.rule, settings.rules.mode).spec,
         metric=settings.rules.metric,
         proxy=settings.rules.proxy,
+        items=settings.rules.items,
         mode=settings.rules.mode,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
@@ -284,6 +301,8 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
+    if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
+        raise Misconfigured('binding.tags: tags prove nothing unless mlflow.server is "authenticated"')
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
+from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
@@ -17,12 +18,15 @@ from evalstopd.adapters.notify.log import LogNotifier
 from evalstopd.adapters.notify.mail import MailChannel, MailServer, Security
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
+from evalstopd.adapters.site_key import read_site_key
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock
 from evalstopd.checks import Probe, probe
+from evalstopd.core.binding import Trust
 from evalstopd.core.model import Rung
+from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.loop import Loop, Stance
 from evalstopd.loop.ledger import Ledger
@@ -52,6 +56,7 @@ def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = 
     metrics, store = make_metrics(settings), make_store(settings)
     if settings.rules.rung is Rung.ENFORCE:
         _admit(settings, store, dry_run=dry_run)
+    rules = replace(make_rules(settings), trust=make_trust(settings))
     ports = Ports(
         clock=SystemClock(),
         cluster=make_cluster(settings),
@@ -61,9 +66,11 @@ def make_loop(settings: Settings, stopping: threading.Event, *, dry_run: bool = 
         store=store,
         notifier=make_notifier(settings),
         kill_switch=make_kill_switch(settings),
+        finder=metrics,
+        gate=make_gate(settings),
         should_stop=stopping.is_set,
     )
-    return Loop(ports, Stance(make_rules(settings), settings.digest, __version__))
+    return Loop(ports, Stance(rules, settings.digest, __version__))
 
 
 def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
@@ -138,10 +145,28 @@ def _name_of(uid: int) -> str:
 
 def make_metrics(settings: Settings) -> MlflowSource:
     """Return the tracker's adapter. Raises Misconfigured without a good address."""
+    return MlflowSource(Http(_server(settings)), SystemClock())
+
+
+def make_gate(settings: Settings) -> ServerGate:
+    """Return what tells whether the tracker lets strangers in."""
+    server = _server(settings)
+    return ServerGate(Http(server), server)
+
+
+def make_trust(settings: Settings) -> Trust:
+    """Return which proofs of a binding count. Raises Misconfigured for a site key that is none."""
+    binding = settings.binding
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    key = read_site_key(Path(binding.mac_key), credentials) if binding.mac_key else None
+    return Trust(key, tags=bool(binding.tags))
+
+
+def _server(settings: Settings) -> Server:
     mlflow = settings.mlflow
     if not mlflow.tracking_uri:
         raise Misconfigured("mlflow.tracking_uri is not set")
-    server = Server(
+    return Server(
         uri=mlflow.tracking_uri,
         timeout_s=mlflow.time_limit_s,
         username=mlflow.username,
@@ -151,7 +176,6 @@ def make_metrics(settings: Settings) -> MlflowSource:
         proxy=mlflow.proxy.get_secret_value(),
         ca_file=mlflow.ca_file,
     )
-    return MlflowSource(Http(server), SystemClock())
 
 
 def make_keeper(settings: Settings) -> KeeperClient:
@@ -203,6 +227,21 @@ def make_checked_store(settings: Settings) -> SqlStore:
     return make_store(settings)
 
 
+def _door(settings: Settings) -> str:
+    declared = settings.mlflow.server
+    if not make_gate(settings).admits_strangers():
+        return f"it refuses who does not log in; declared {declared}"
+    if declared is ServerClass.AUTHENTICATED:
+        raise Unavailable("declared authenticated, but it answers without a login: it is taken for open")
+    return "open: it answers without a login, so that anyone could have written a run's points"
+
+
+def _proofs(settings: Settings) -> str:
+    trust = make_trust(settings)
+    ways = ["the job's comment", *(["seals"] if trust.key else []), *(["tags"] if trust.tags else [])]
+    return f"a run is proven to be a job's by: {', '.join(ways)}"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
 
@@ -235,6 +274,8 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
     return (
         probe("slurm", slurm),
         probe("mlflow", lambda: make_metrics(settings).ping()),
+        probe("mlflow server", lambda: _door(settings)),
+        probe("binding", lambda: _proofs(settings)),
         probe("keeper", lambda: make_keeper(settings).ping()),
         probe("store", store),
         probe("scorecard", scorecard),

@@ -1,18 +1,51 @@
-"""The proof that a run belongs to a job. A tag alone never proves it."""
+"""The proof that a run belongs to a job: the job's comment, a seal in the run, or a tag where users are checked."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
+from evalstopd.core.mac import MAC_TAG, SKEW_S, SiteKey
 from evalstopd.core.model import Job, JobKey
 
 JOB_ID_TAG = "slurm.job_id"
 CLUSTER_TAG = "slurm.cluster"
 
 
+class Proof(StrEnum):
+    """What proves it, the strongest first.
+
+    COMMENT: munge says who wrote the job's comment. MAC: only the job knows the secret that the seal was made with.
+    TAG: the server checked who made the run, and that is the job's owner.
+    """
+
+    COMMENT = "comment"
+    MAC = "mac"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Which proofs count beside the comment: seals where there is a site key, tags where the server checks users."""
+
+    key: SiteKey | None = None
+    tags: bool = False
+
+    @property
+    def comment_only(self) -> bool:
+        """Tell whether runs need not be looked for: what they say of themselves proves nothing here."""
+        return self.key is None and not self.tags
+
+
+COMMENT_ONLY = Trust()
+
+
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics."""
+    """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics.
+
+    `started_ms` is the client's clock.
+    """
 
     run_id: str
     status: str
@@ -21,6 +54,7 @@ class RunFacts:
     tags: Mapping[str, str]
     params: Mapping[str, str]
     metrics: frozenset[str] = frozenset()
+    started_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +70,17 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A running job whose comment names a run."""
+    """A running job and the run that it claims by one proof."""
 
     key: JobKey
     job: Job
     run_id: str
+    proof: Proof = Proof.COMMENT
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A proven binding; `two_way` if the run's own tags name the job as well, which writing to it needs.
+    """A proven binding; `two_way` if job and run name each other, which writing to the run needs.
 
     `taken_over` if another job had the run before.
     """
@@ -53,6 +88,7 @@ class Bound:
     run_id: str
     two_way: bool
     taken_over: bool = False
+    proof: Proof = Proof.COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +105,53 @@ def names_job(run: RunFacts, job: Job) -> bool:
     return run.tags.get(JOB_ID_TAG) == str(job.raw_id) and cluster in (None, "", job.cluster)
 
 
+def proof_of(run: RunFacts, job: Job, trust: Trust) -> Proof | None:
+    """Return the stronger of the proofs, beside the comment, that the run is this life's of the job.
+
+    A tag names no life: the run must have been made in this one, by the job's owner, and name the cluster, too.
+    """
+    if trust.key is not None and trust.key.sealed(job, run.run_id, run.tags.get(MAC_TAG, "")):
+        return Proof.MAC
+    if not trust.tags or not names_job(run, job) or run.tags.get(CLUSTER_TAG) != job.cluster:
+        return None
+    if not run.user or run.user != job.user or run.started_ms is None or job.started_s is None:
+        return None
+    return Proof.TAG if run.started_ms >= 1000 * (job.started_s - SKEW_S) else None
+
+
+def claim_of(
+    key: JobKey, job: Job, named: str | None, metric: str, found: Sequence[RunFacts], trust: Trust
+) -> Claim | Refused | None:
+    """Return the one run that the job claims: the one its comment names, or the only one otherwise proven.
+
+    `found` are running runs that call themselves the job's. Only those with the job's metric count; two of them, or
+    another one than the comment names, are ambiguous. None: no run is proven, or not yet.
+    """
+    proven = {
+        run.run_id: proof
+        for run in found
+        if not run.deleted and metric in run.metrics and (proof := proof_of(run, job, trust)) is not None
+    }
+    if named is not None:
+        if proven.keys() - {named}:
+            return Refused("ambiguous-runs", "the comment names one run, and another one is proven to be the job's")
+        return Claim(key, job, named)
+    if len(proven) > 1:
+        return Refused("ambiguous-runs", f"{len(proven)} running runs with the metric are proven to be the job's")
+    return next((Claim(key, job, run_id, proof) for run_id, proof in proven.items()), None)
+
+
 def bind(
-    claims: Iterable[Claim], runs: Mapping[str, RunFacts], holders: Mapping[str, Binding]
+    claims: Iterable[Claim],
+    runs: Mapping[str, RunFacts],
+    holders: Mapping[str, Binding],
+    trust: Trust = COMMENT_ONLY,
 ) -> dict[JobKey, Bound | Refused]:
     """Decide for each claim whether the run is proven to be the job's.
 
     At a time one live job a run. `holders` are the runs' last bindings: only the same owner may take a run over,
-    unless the run was claimed one way only and its tags name this job. Who may not take it is no rival either. In
-    a dispute the one claimant that the run's tags name wins; with none or several, nobody does.
+    unless the run was claimed one way only and it names this job. Who may not take it is no rival either. In
+    a dispute the one claimant that the run names wins; with none or several, nobody does.
     """
     by_run: dict[str, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -84,30 +159,51 @@ def bind(
     decided: dict[JobKey, Bound | Refused] = {}
     for run_id, all_claims in by_run.items():
         run, holder = runs.get(run_id), holders.get(run_id)
-        rivals = [claim for claim in all_claims if not _foreign(claim, run, holder)]
+        unproven = frozenset(claim.key for claim in all_claims if _unproven(claim, run, trust))
+        named = frozenset(claim.key for claim in all_claims if _named(claim, run, trust))
+        rivals = [each for each in all_claims if each.key not in unproven and not _foreign(each, named, holder)]
         for claim in all_claims:
             taken_over = holder is not None and holder.key != claim.key
-            decided[claim.key] = _decide(claim, rivals, run, taken_over=taken_over)
+            refused = UNPROVEN if claim.key in unproven else None
+            decided[claim.key] = refused or _decide(claim, rivals, named, run, taken_over=taken_over)
     return decided
 
 
-def _named(claim: Claim, run: RunFacts | None) -> bool:
-    return run is not None and names_job(run, claim.job)
+UNPROVEN = Refused("unproven-run", "the run is no longer proven to be the job's")
 
 
-def _foreign(claim: Claim, run: RunFacts | None, holder: Binding | None) -> bool:
+def _unproven(claim: Claim, run: RunFacts | None, trust: Trust) -> bool:
+    """Tell whether a run that the comment does not name has lost its proof since it was found."""
+    return run is not None and claim.proof is not Proof.COMMENT and proof_of(run, claim.job, trust) is None
+
+
+def _named(claim: Claim, run: RunFacts | None, trust: Trust) -> bool:
+    """Tell whether job and run name each other.
+
+    The comment is the job's word, the tag the run's. A seal is both: only the job can make it, for this run alone,
+    and it stands in the run. Without the comment a tag is the run's word alone.
+    """
+    if run is None:
+        return False
+    by_tags = claim.proof is Proof.COMMENT and names_job(run, claim.job)
+    return by_tags or proof_of(run, claim.job, trust) is Proof.MAC
+
+
+def _foreign(claim: Claim, named: frozenset[JobKey], holder: Binding | None) -> bool:
     if holder is None or holder.key.uid == claim.key.uid:
         return False
-    return holder.two_way or not _named(claim, run)
+    return holder.two_way or claim.key not in named
 
 
-def _decide(claim: Claim, rivals: list[Claim], run: RunFacts | None, *, taken_over: bool) -> Bound | Refused:
+def _decide(
+    claim: Claim, rivals: list[Claim], named: frozenset[JobKey], run: RunFacts | None, *, taken_over: bool
+) -> Bound | Refused:
     if claim not in rivals:
-        return Refused("foreign-run", "the run named in the comment was bound to another owner's job before")
+        return Refused("foreign-run", "the run that the job claims was bound to another owner's job before")
     if run is not None and run.deleted:
-        return Refused("deleted-run", "the run named in the comment is deleted")
-    if len(rivals) == 1:
-        return Bound(claim.run_id, _named(claim, run), taken_over)
-    if [rival for rival in rivals if _named(rival, run)] == [claim]:
-        return Bound(claim.run_id, two_way=True, taken_over=taken_over)
-    return Refused("disputed-run", f"{len(rivals)} jobs name the same run in their comments")
+        return Refused("deleted-run", "the run that the job claims is deleted")
+    two_way = claim.key in named
+    only_named = two_way and not any(each.key in named for each in rivals if each.key != claim.key)
+    if len(rivals) == 1 or only_named:
+        return Bound(claim.run_id, two_way, taken_over, claim.proof)
+    return Refused("disputed-run", f"{len(rivals)} jobs claim the same run")

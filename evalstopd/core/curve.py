@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from evalstopd.core.model import Eval, Mode, Point
 
 # MLflow stores an infinity as the largest double; nothing real is that large.
 _LARGEST_SCORE = 1e308
-STDERR = "_stderr"
-"""What a metric's name ends in where its own standard error is logged beside it."""
 
 
 def is_score(value: float | None) -> bool:
@@ -22,31 +19,17 @@ def curve(points: Iterable[Point]) -> tuple[Eval, ...]:
 
     What a later life repeats replaces the earlier; within a life the client's later timestamp does.
     """
+    return tuple(map(_as_eval, per_step(points)))
+
+
+def per_step(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return the points that make a job's curve: of each step the one that counts, in step order."""
     latest: dict[int, Point] = {}
     for point in points:
         held = latest.get(point.step)
         if is_score(point.value) and (held is None or _recency(held) < _recency(point)):
             latest[point.step] = point
-    return tuple(_as_eval(latest[step]) for step in sorted(latest))
-
-
-def with_errors(points: Sequence[Point], errors: Iterable[Point]) -> tuple[Point, ...]:
-    """Return points with the standard errors that were logged beside them: same step, nearest in time.
-
-    What is no standard error (zero, negative, not finite) counts as not logged.
-    """
-    by_step: dict[int, list[Point]] = {}
-    for each in errors:
-        if is_score(each.value) and each.value > 0:
-            by_step.setdefault(each.step, []).append(each)
-    return tuple(_with_error(point, by_step.get(point.step, ())) for point in points)
-
-
-def _with_error(point: Point, errors: Sequence[Point]) -> Point:
-    if not errors:
-        return point
-    nearest = min(errors, key=lambda each: (abs(each.timestamp_ms - point.timestamp_ms), each.value))
-    return replace(point, stderr=nearest.value)
+    return tuple(latest[step] for step in sorted(latest))
 
 
 def best(evals: Sequence[Eval], mode: Mode) -> Eval | None:

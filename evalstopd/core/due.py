@@ -23,6 +23,18 @@ def after_read(reads: Reads, now_s: float, *, arrived: bool, tick_s: float, star
     return Reads(arrivals, empty, now_s + wait, now_s)
 
 
+def worth_a_look(age_s: float, now_s: float, tick_s: float) -> bool:
+    """Tell whether to look in this pass for the run of a job that runs for `age_s` and has none yet.
+
+    Each tick during its first 10 minutes, then every eighth of its age, at most every 15 minutes: most jobs without
+    a run never get one.
+    """
+    if age_s < _EAGER_S:
+        return True
+    period = max(tick_s, min(age_s / 8.0, LONGEST_WAIT_S))
+    return now_s // period != (now_s - tick_s) // period
+
+
 def _wait(arrivals: tuple[float, ...], empty: int, age_s: float, tick_s: float) -> float:
     if len(arrivals) < 2:
         return tick_s if age_s < _EAGER_S else min(tick_s * 2.0 ** min(empty, 20), _EAGER_S)

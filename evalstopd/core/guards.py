@@ -2,15 +2,15 @@
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from evalstopd.core.logged import is_share
 from evalstopd.core.model import Eval, Mode
-from evalstopd.core.noise import from_curve, middle
+from evalstopd.core.noise import from_curve, items_behind, middle
 
 _PREFERENCE_KEY = re.compile(r"(^|[/_])(rewards/(margins|accuracies|chosen|rejected)|log_odds_(chosen|ratio))")
 _HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)")
-_SHARE = re.compile(r"(^|[/_.@-])(acc|accurac(y|ies)|exact_match|em|pass|(win|solve|success)_?rate)([/_.@-]|$)")
 _LOSS = re.compile(r"(^|[/_.-])loss$")
 _REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
 _TRAINING = re.compile(r"^train(ing)?[/_.-]")
@@ -53,7 +53,7 @@ def metric_cautions(metric: str, others: Collection[str] = ()) -> tuple[Caution,
 
 def cautions(metric: str, others: Collection[str], evals: Sequence[Eval]) -> tuple[Caution, ...]:
     """Return all that speaks against judging a run by this metric: its name, and what its evals show."""
-    changed = set_size_caution(evals) if _SHARE.search(metric) else None
+    changed = set_size_caution(evals) if is_share(metric) else None
     return (*metric_cautions(metric, others), *((changed,) if changed else ()))
 
 
@@ -61,14 +61,23 @@ def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
     """Return a caution where logged errors say that the eval set changed size during the run; only for accuracies.
 
     An accuracy p with standard error s comes from about p (1 - p) / s^2 items; a change by half again is one. The
-    medians of three evals in a row are compared, for one odd error (a bootstrap's, an accuracy near 1) is none.
+    medians of three evals in a row are compared, for one odd error (a bootstrap's, an accuracy near 1) is none. Both
+    ways in which errors are made, as libraries do and as we do where items are logged, must show the change.
     """
-    known = [size for each in evals if (size := _implied_items(each)) is not None]
-    sizes = [middle(known[at : at + _TOGETHER]) for at in range(len(known) - _TOGETHER + 1)]
-    if not sizes or max(sizes) <= _SIZE_CHANGE * min(sizes):
+    sizes = _sizes(evals, _implied_items)
+    if not (_changed(sizes) and _changed(_sizes(evals, _items_behind))):
         return None
     text = f"the eval set seems to have changed size: from about {min(sizes):.0f} to about {max(sizes):.0f} items"
     return Caution(_SET_SIZE, text, refuse=True)
+
+
+def _sizes(evals: Sequence[Eval], behind: Callable[[Eval], float | None]) -> list[float]:
+    known = [size for each in evals if (size := behind(each)) is not None]
+    return [middle(known[at : at + _TOGETHER]) for at in range(len(known) - _TOGETHER + 1)]
+
+
+def _changed(sizes: Sequence[float]) -> bool:
+    return bool(sizes) and max(sizes) > _SIZE_CHANGE * min(sizes)
 
 
 def proxy_alarm(proxy: Sequence[Eval], held_out: Sequence[Eval], mode: Mode = Mode.MAX) -> str | None:
@@ -101,6 +110,13 @@ def _implied_items(each: Eval) -> float | None:
         return None
     items = each.score * (1 - each.score) / each.stderr / each.stderr
     return items if _SMALLEST_SET <= items < math.inf else None
+
+
+def _items_behind(each: Eval) -> float | None:
+    if each.stderr is None or each.stderr <= 0 or not 0 < each.score < 1:
+        return None
+    items = items_behind(each.score, each.stderr)
+    return items if items >= _SMALLEST_SET else None
 
 
 _PREFERENCE_LOSS = Caution(

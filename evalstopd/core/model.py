@@ -87,6 +87,7 @@ class Job:
     """A job or array task as one observation of Slurm shows it. Names, comment and paths are the user's text.
 
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
+    `limit_end_s` is when its time limit would end a running job, None where it has none.
     `held` jobs wait until somebody releases them.
     """
 
@@ -111,6 +112,7 @@ class Job:
     work_dir: str = ""
     nodes: tuple[str, ...] = ()
     het_id: int | None = None
+    limit_end_s: int | None = None
     held: bool = False
 
     @property

@@ -10,6 +10,7 @@ from evalstopd.core.model import Eval
 _MAD_TO_SD = 1.4826  # of a Gaussian
 _SECOND_DIFFERENCE = math.sqrt(6)  # its sd in units of the noise: 1, -2, 1
 _FEWEST = 4  # scores that tell anything of their noise
+_PRIOR_SHARE = 0.11  # of a curve's 5-95 % range: the median noise of 1,633 real curves, a factor of three either way
 _SEEN_AT = 3.0  # standard errors between two means before a fall counts as seen
 
 
@@ -21,6 +22,20 @@ def from_items(score: float, items: int) -> float:
     """
     if not 0 <= score <= 1 or items < 1:
         raise ValueError(f"an accuracy in [0, 1] over one item or more is needed, not {score} over {items}")
+    return _error_of(score, items)
+
+
+def items_behind(score: float, error: float) -> float:
+    """Return the number of items, from 1 to 1e12, whose error `from_items` would give; the inverse of it."""
+    low, high = 0.0, 12.0  # powers of ten; the error only falls with the number of items
+    for _ in range(40):
+        middle_power = (low + high) / 2
+        more = _error_of(score, 10**middle_power) > error
+        low, high = (middle_power, high) if more else (low, middle_power)
+    return 10**high
+
+
+def _error_of(score: float, items: float) -> float:
     likely = (score * items + 1) / (items + 2)
     return math.sqrt(likely * (1 - likely) / items)
 
@@ -39,16 +54,55 @@ def from_curve(scores: Sequence[float]) -> float:
     return max(_from_steps(steps), smallest / 2)
 
 
+def from_bends(scores: Sequence[float]) -> float:
+    """Return the same as `from_curve`, but with the second differences' own size for their spread round a middle.
+
+    On a smooth curve their middle is near 0, and not to estimate it makes few scores tell more: of 8 flat scores the
+    noise comes out right in the (geometric) mean, where `from_curve` is 15 % low, and its spread is .50 for .58. A
+    curve that bends throughout looks noisier than it is.
+    """
+    if len(scores) < _FEWEST:
+        return 0.0
+    steps = list(map(sub, scores[1:], scores))
+    smallest = min(filter(None, map(abs, steps)), default=0.0)
+    return max(_sized(steps), smallest / 2)
+
+
 def of_evals(evals: Sequence[Eval]) -> float:
-    """Return the noise of a curve's evals, in the unit of the score: the larger of what was logged and is shown."""
+    """Return the noise of a curve's evals, in the unit of the score: the larger of what is known and is shown.
+
+    Known: standard errors, logged or from numbers of items. Shown: the curve's own, as `with_prior` has it.
+    """
     logged = [each.stderr for each in evals if each.stderr is not None and is_score(each.stderr) and each.stderr > 0]
     told = math.sqrt(sum(error * error for error in logged) / len(logged)) if logged else 0.0
-    return max(told, from_curve([each.score for each in evals]))
+    return max(told, with_prior([each.score for each in evals]))
+
+
+def with_prior(scores: Sequence[float]) -> float:
+    """Return the noise that scores show, drawn towards what is usual; 0 where they show none.
+
+    The prior is a noise of .11 of the 5-95 % range and weighs as much as one second difference: of so different
+    runs it tells little, but under eight evals the curve tells less than it seems.
+    """
+    shown = from_curve(scores)
+    if shown <= 0:
+        return 0.0
+    usual, seen = _PRIOR_SHARE * spread(scores) or shown, len(scores) - 2
+    return math.exp((math.log(usual) + seen * math.log(shown)) / (1 + seen))
 
 
 def unfloored(scores: Sequence[float]) -> float:
     """Return the same without the floor of half a step, for scores that are means and have no scale of their own."""
     return _from_steps(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def unfloored_bends(scores: Sequence[float]) -> float:
+    """Return `from_bends` without its floor."""
+    return _sized(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def _sized(steps: list[float]) -> float:
+    return _MAD_TO_SD / _SECOND_DIFFERENCE * middle(list(map(abs, map(sub, steps[1:], steps))))
 
 
 def _from_steps(steps: list[float]) -> float:
@@ -75,3 +129,17 @@ def sentence(noise: float, fall: float) -> str:
     """Return what an owner is told of the noise of their evals."""
     evals = evals_to_see(fall, noise)
     return f"this eval's noise is {noise:.3g}; a fall of {fall:.3g} needs about {evals} evals to be seen"
+
+
+def spread(scores: Sequence[float]) -> float:
+    """Return the range from the 5th to the 95th percentile."""
+    ordered = sorted(scores)
+    return quantile(ordered, 0.95) - quantile(ordered, 0.05)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values, interpolated linearly."""
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

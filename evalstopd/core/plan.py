@@ -240,7 +240,7 @@ def _evidence(case: Case, watch: Watch, stop: Stop, chosen_step: int | None, sta
         best_score=watch.best_score if watch.best_score is not None else case.evals[-1].score,
         k_before_step=before.step if before is not None else None,
         declines=stop.count,
-        reason=_reason(stop, watch),
+        reason=reason(stop, watch),
         settings_hash=stamp.settings_hash,
         version=stamp.version,
         chosen_step=chosen_step,
@@ -252,7 +252,8 @@ def _stderrs(evals: Sequence[Eval]) -> tuple[float | None, ...]:
     return tuple(each.stderr for each in evals) if any(each.stderr is not None for each in evals) else ()
 
 
-def _reason(stop: Stop, watch: Watch) -> str:
+def reason(stop: Stop, watch: Watch) -> str:
+    """Return why a job is stopped: the rule's words, and from where to where its score went."""
     return (
         f"{stop.reason}, from the best {watch.best_score:.6g} at step {watch.best_step} "
         f"to {watch.last_score:.6g} at step {watch.last_step}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from evalstopd.core.binding import COMMENT_ONLY, Trust
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.model import Job, Mode, Rung, StopAction
@@ -28,13 +29,15 @@ class Rules:
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
-    the training reward, read for an alarm alone.
+    the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
+    `trust` says which proofs of a binding count beside the comment.
     """
 
     rung: Rung = Rung.OBSERVE
     rule: str = "recommended"
     metric: str = ""
     proxy: str = ""
+    items: int = 0
     mode: Mode = Mode.MAX
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
@@ -46,6 +49,11 @@ class Rules:
     candidates: int = 3
     caps: Caps = USUAL
     action: StopAction = StopAction.CANCEL
+    trust: Trust = COMMENT_ONLY
+
+    def as_open(self) -> "Rules":
+        """Return the rules for a server that turned out to be open, whatever was declared."""
+        return replace(self, server=ServerClass.OPEN, trust=replace(self.trust, tags=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,16 @@ def is_governed(job: Job, rules: Rules) -> bool:
 
 def site_terms(rules: Rules) -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
-    return Terms(rules.rung, rules.rule, rules.metric, rules.mode, _trusted(rules), rules.notice_s, rules.action)
+    return Terms(
+        rules.rung,
+        rules.rule,
+        rules.metric,
+        rules.mode,
+        trusted=_trusted(rules),
+        notice_s=rules.notice_s,
+        action=rules.action,
+        items=rules.items,
+    )
 
 
 def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
@@ -100,6 +117,7 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         mode=wishes.mode or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
         action=first.action.at_most(rules.action),
+        items=_fewest(first, wishes, rules),
     )
     return Standing(terms, why)
 
@@ -122,6 +140,17 @@ def _ceiling(first: Terms, wishes: Wishes, rules: Rules) -> Rung:
     """Return how far the points are trusted: by the settings, now and when the job was first seen, or by its owner."""
     trusted = first.trusted and _trusted(rules)
     return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
+
+
+def _fewest(first: Terms, wishes: Wishes, rules: Rules) -> int:
+    """Return the number of items behind an eval of the site's own metric: fewer make a rule more careful; 0: unknown.
+
+    The owner's choice of another metric leaves it unknown.
+    """
+    if wishes.metric not in (None, "", first.metric):
+        return 0
+    now = rules.items if rules.metric == first.metric else 0
+    return min(first.items or now, now or first.items)
 
 
 def _with_k(rule: str, k: int | None) -> str:

@@ -11,7 +11,8 @@ class Terms:
     """The rule a job is judged by. Fixed when the job is first seen: later settings may only loosen it.
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
-    notice in seconds; `action` is the harshest stop that the job may meet.
+    notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
+    eval, where the site says it (0: unknown).
     """
 
     rung: Rung
@@ -21,6 +22,7 @@ class Terms:
     trusted: bool = False
     notice_s: float = 0.0
     action: StopAction = StopAction.CANCEL
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,9 @@ class Watch:
     """A watched job: who it is, what it is bound to, how its curve stands.
 
     `declines` is the decline counter after the newest eval. `first_s` is when we first saw the job,
-    `started_s` when Slurm says that the present life started. `read_life` is the life in which `run_id` was last
-    read well. `rung_now` and the like are in effect after the owner's
+    `started_s` when Slurm says that the present life started, `limit_end_s` when its time limit would end it (None
+    where that is not known). `proof` is what bound the run to the job; `read_life` is the life in which the run was
+    last read well. `rung_now` and the like are in effect after the owner's
     wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
     """
 
@@ -84,8 +87,10 @@ class Watch:
     gpus: int = 0
     nodes: tuple[str, ...] = ()
     started_s: float | None = None
+    limit_end_s: float | None = None
     run_id: str | None = None
     two_way: bool = False
+    proof: str = ""
     output_dir: str | None = None
     evals: int = 0
     declines: int = 0
@@ -110,7 +115,9 @@ def in_effect(watch: Watch) -> Terms:
     """Return the terms a job was last judged by; those it was first seen with before that."""
     if not watch.rule_now:
         return watch.terms
-    return replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    items = watch.terms.items if watch.metric_now == watch.terms.metric else 0
+    now = replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
+    return replace(now, items=items)
 
 
 class PinState(StrEnum):
@@ -163,3 +170,20 @@ class Remark:
     code: str
     text: str
     at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """One life of a watched job: what it held, from when on, until when at most, and how it ended. Times in seconds."""
+
+    key: JobKey
+    life: Life
+    started_s: float | None
+    limit_end_s: float | None
+    gpus: int
+    ending: Ending | None
+
+
+def lived(watch: Watch) -> Lived:
+    """Return the present life of a watched job."""
+    return Lived(watch.key, watch.life, watch.started_s, watch.limit_end_s, watch.gpus, watch.ending)

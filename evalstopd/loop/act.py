@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evalstopd.core.binding import Bound, Proof
 from evalstopd.core.caps import Decision, held_back
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import (
@@ -134,7 +135,7 @@ class Acts:
             same_life=job is not None and job.uid == intent.key.uid and job.life == intent.life,
             keep=wishes.keep,
             rung=rung if job is not None else intent.rung,
-            fresh=intent.key in self.seen.readings and wishes.run_id == (watch.run_id if watch else None),
+            fresh=self._fresh(intent.key, watch, wishes),
             stale=self.ledger.now_s - since_s > self.rules.stale_s,
             best_step=watch.best_step if watch is not None else None,
             pin=self.pins.get((intent.key, intent.evidence.kept_step)),
@@ -151,6 +152,14 @@ class Acts:
         if watch is None:
             return Rung.OFF
         return self.seen.at_most(watch, standing(watch.terms, wishes, self.rules)).terms.rung
+
+    def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:
+        """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""
+        bound = self.seen.decisions.get(key)
+        if watch is None or key not in self.seen.readings or not isinstance(bound, Bound):
+            return False
+        needs_no_comment = bound.proof is not Proof.COMMENT
+        return watch.run_id == (wishes.run_id or (bound.run_id if needs_no_comment else None))
 
     def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""

@@ -14,13 +14,13 @@ from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdict
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import Rejected
-from evalstopd.loop.observe import Observation, Seen
+from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
+from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
-PROOF = "comment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def judge(
         evals += len(read.new)
         notes += _notes(key, seen.cautions.get(key, ()), reading, case, stamp.now_s)
         notes += _breaker_note(one, seen, stamp.now_s)
-        if (one.watch.run_id, one.watch.two_way) != (bound.run_id, bound.two_way):
-            bindings.append(Binding(key, bound.run_id, PROOF, bound.two_way, stamp.now_s))
+        if (one.watch.run_id, one.watch.two_way, one.watch.proof) != (bound.run_id, bound.two_way, bound.proof):
+            bindings.append(Binding(key, bound.run_id, bound.proof.value, bound.two_way, stamp.now_s))
         plans.append(_alone(case, known, stamp, remarks))
     merged = _merge(plans)
     fresh, noted = (_unsaid(each, book) for each in (remarks, notes))
@@ -167,11 +167,12 @@ def _case(
         one.watch,
         run_id=bound.run_id,
         two_way=bound.two_way,
+        proof=bound.proof.value,
         read_life=one.watch.life.restarts,
         output_dir=_output_dir(reading, rules),
         reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
     )
-    return Case(one.sighting, watch, one.standing, one.wishes, curve(points), PROOF)
+    return Case(one.sighting, watch, one.standing, one.wishes, curve(points), bound.proof.value)
 
 
 def _close(

@@ -1,7 +1,7 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
@@ -11,30 +11,16 @@ from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END, Intent
-from evalstopd.core.model import Ending, Job, JobKey, Phase, Rung, Snapshot
-from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
-from evalstopd.core.watch import PinState, Watch, in_effect
-from evalstopd.core.wishes import Wishes, parse_comment
+from evalstopd.core.model import Ending, JobKey, Phase, Rung, Snapshot
+from evalstopd.core.rules import Rules, ServerClass, Standing
+from evalstopd.core.watch import PinState, Terms, Watch, in_effect
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.loop.claims import look_up, sought, standing_claims
 from evalstopd.loop.report import Tally
+from evalstopd.loop.watched import Seen, look_at
 from evalstopd.ports import Book, EndingQuery, Ports, RunQuery, RunReading
 
 _PATIENCE_S = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A governed job that runs and names a run, as this pass sees it."""
-
-    sighting: Sighting
-    watch: Watch
-    wishes: Wishes
-    standing: Standing
-
-    @property
-    def key(self) -> JobKey:
-        """Return the job's key."""
-        return self.watch.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +28,8 @@ class Observation:
     """One whole picture: the queue, the watched jobs, what was read, what is refused, what has ended.
 
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
-    job by what was read of it. `killed` tells whether the kill switch was set. `breakers` are those that hold.
+    job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
+    switch was set. `breakers` are those that hold.
     """
 
     snapshot: Snapshot
@@ -54,6 +41,7 @@ class Observation:
     unread: Mapping[JobKey, EvalstopError]
     last: Mapping[JobKey, RunReading]
     cautions: Mapping[JobKey, tuple[Caution, ...]]
+    rules: Rules
     killed: bool = False
     breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
 
@@ -68,18 +56,24 @@ class Observation:
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
     """Read everything this pass decides on. Runs that cannot be read cost their own job only."""
     sightings = recognise(snapshot.jobs, book.watches)
-    seen = {each.key: each for each in _watched(sightings, rules, snapshot.now_s)}
-    claims = [Claim(one.key, one.sighting.job, one.wishes.run_id) for one in seen.values() if one.wishes.run_id]
-    due = _due(seen, claims, book, snapshot.now_s)
-    queries = {key: _query(one, rules) for key, one in due.items()}
-    answers = ports.metrics.read(list(dict.fromkeys(queries.values()))) if due else {}
+    rules, known = _as_found(ports, rules, tally)
+    here = list(look_at(sightings, rules, snapshot.now_s))
+    seen = {one.key: one for one in here if one.speaks}
+    due = _due(seen, book, snapshot.now_s) if known else {}
+    hopes = sought(here, rules, snapshot.now_s) if known else []
+    looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
+    seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
+    claims = standing_claims(one for key, one in seen.items() if key not in due) | dict(looked.made)
+    queries = {key: _query(seen[key], claim, rules) for key, claim in looked.made.items()}
+    answers = ports.metrics.read(list(dict.fromkeys(queries.values()))) if queries else {}
     facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
-    holders = ports.store.holders([claim.run_id for claim in claims]) if claims else {}
-    decisions = bind(claims, facts, holders)
+    holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
+    decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
     readings, unread = _sort_answers(queries, answers, decisions, tally)
+    unread |= _unlooked(looked.unknown, seen, tally)
     tally.add("jobs", len(snapshot.jobs))
     tally.add("watched", len(seen))
-    tally.add("due", len(due))
+    tally.add("due", len(queries))
     endings = _endings(ports, snapshot, sightings, book, tally)
     whole = Observation(
         snapshot,
@@ -91,6 +85,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         unread,
         _last_readings(ports, book, endings, tally),
         {key: _cautions(seen[key], reading) for key, reading in readings.items()},
+        rules,
         ports.kill_switch.engaged(),
         holding(book.breakers, snapshot.now_s),
     )
@@ -98,62 +93,52 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     return replace(whole, seen=lowered)
 
 
+def _as_found(ports: Ports, rules: Rules, tally: Tally) -> tuple[Rules, bool]:
+    """Return the rules for the server as it is, and whether that is known: if not, no run is read in this pass."""
+    if rules.server is ServerClass.OPEN:
+        return rules, True
+    try:
+        if not ports.gate.admits_strangers():
+            return rules, True
+    except Unavailable as error:
+        tally.trouble(f"MLflow: {error}")
+        return rules, False
+    tally.trouble("MLflow is declared authenticated and answers without a login: it is taken for open")
+    return rules.as_open(), True
+
+
+def _unlooked(
+    unknown: Mapping[JobKey, EvalstopError], seen: Mapping[JobKey, Seen], tally: Tally
+) -> dict[JobKey, EvalstopError]:
+    for error in unknown.values():
+        tally.trouble(f"MLflow, runs of a job: {error}")
+    return {key: error for key, error in unknown.items() if key in seen}
+
+
 def _cautions(one: Seen, reading: RunReading) -> tuple[Caution, ...]:
     return cautions(one.standing.terms.metric, reading.facts.metrics, curve(reading.points))
 
 
-def _watched(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterable[Seen]:
-    """Yield the governed running jobs whose comment speaks to us, with their watch brought up to date."""
-    for sighting in sightings:
-        job = sighting.job
-        if job.phase not in (Phase.RUNNING, Phase.SUSPENDED) or not is_governed(job, rules):
-            continue
-        wishes = parse_comment(job.comment)
-        if wishes.run_id is None and not wishes.faults and sighting.watch is None:
-            continue
-        watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
-        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules))
-
-
-def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
-    return Watch(sighting.key, sighting.job.life, now_s, site_terms(rules))
-
-
-def _present(watch: Watch, job: Job) -> Watch:
-    return replace(
-        watch,
-        life=job.life,
-        user=job.user,
-        account=job.account,
-        partition=job.partition,
-        name=job.name,
-        gpus=job.gpus,
-        nodes=job.nodes,
-        started_s=job.started_s,
-        vanished_s=None,
-    )
-
-
-def _due(seen: Mapping[JobKey, Seen], claims: Sequence[Claim], book: Book, now_s: float) -> dict[JobKey, Seen]:
+def _due(seen: Mapping[JobKey, Seen], book: Book, now_s: float) -> dict[JobKey, Seen]:
     """Return the jobs to read: those whose time has come, and those with something open or in dispute."""
-    rivals = Counter(claim.run_id for claim in claims)
+    rivals = Counter(one.run_id for one in seen.values())
     busy = {intent.key for intent in book.intents if not intent.closed}
     busy |= {pin.key for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED)}
 
     def is_due(one: Seen) -> bool:
-        run_id = one.wishes.run_id
-        if run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
+        if one.run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
             return False
-        changed = (run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)
+        changed = (one.run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)
         waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
-        return changed or one.key in busy or rivals[run_id] > 1 or not waiting
+        return changed or one.key in busy or rivals[one.run_id] > 1 or not waiting
 
     return {key: one for key, one in seen.items() if is_due(one)}
 
 
-def _query(one: Seen, rules: Rules) -> RunQuery:
-    """Return what is read for a job: its own metric of the run it names, whatever others say of that run."""
-    return RunQuery(one.wishes.run_id or "", one.standing.terms.metric, rules.proxy)
+def _query(one: Seen, claim: Claim, rules: Rules) -> RunQuery:
+    """Return what is read for a job: its own metric of the run it claims, whatever others say of that run."""
+    terms = one.standing.terms
+    return RunQuery(claim.run_id, terms.metric, rules.proxy, terms.items)
 
 
 def _sort_answers(
@@ -180,7 +165,7 @@ def _last_readings(
 ) -> dict[JobKey, RunReading]:
     """Read the runs of jobs that have just ended once more: what they logged last is theirs, too."""
     over = [watch for watch in book.watches if EndingQuery(watch.key.job_id, watch.life) in endings]
-    queries = {watch.key: RunQuery(watch.run_id, in_effect(watch).metric) for watch in over if watch.run_id}
+    queries = {watch.key: _last_query(watch.run_id, in_effect(watch)) for watch in over if watch.run_id}
     if not queries:
         return {}
     answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
@@ -193,6 +178,10 @@ def _last_readings(
 def ending_query(intent: Intent) -> EndingQuery:
     """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
     return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+
+
+def _last_query(run_id: str, terms: Terms) -> RunQuery:
+    return RunQuery(run_id, terms.metric, items=terms.items)
 
 
 def _endings(

@@ -93,7 +93,7 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        return judge(seen, book, stored, self.stance.rules, stamp, tally)
+        return judge(seen, book, stored, seen.rules, stamp, tally)
 
     def _act(
         self,
@@ -109,12 +109,10 @@ class Loop:
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
         until_s = self.ports.clock.now_s() + _PIN_TIME_S
-        desk = PinDesk(self.ports, seen, watches, self.stance.rules.candidates, tally, held, until_s)
+        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         ledger = Ledger(self.ports.store, now_s)
-        acts = Acts(
-            self.ports, self.stance.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said
-        )
+        acts = Acts(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
         acts.serve(intents)
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,8 +34,11 @@ def show(what: RenderableType) -> None:
 
 
 def when(at_s: float) -> str:
-    """Return a moment in UTC."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """Return a moment in UTC; the seconds themselves where no calendar has them."""
+    try:
+        return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_s!r} s"
 
 
 def number(value: float | None) -> str:
@@ -70,9 +73,11 @@ def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
 def explanation(found: Explanation) -> RenderableType:
     """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why."""
     watch = found.watch
+    proven = f" (proven by {watch.proof}, {'both ways' if watch.two_way else 'one way'})" if watch.proof else ""
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
-        f"run {watch.run_id or 'none'}, metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
+        f"run {watch.run_id or 'none'}{proven}",
+        f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
         f"rule {found.terms.rule}, rung {found.terms.rung.word}; {watch.evals} evals, {watch.declines} declines now",
     ]
     if found.noise is not None:
@@ -156,7 +161,7 @@ def _score_at(score: float | None, step: int | None) -> str:
 
 def _plain_data(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain_data(asdict(value))
+        return {each.name: _plain_data(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Rung):
         return value.word
     if isinstance(value, dict):

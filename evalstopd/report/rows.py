@@ -10,12 +10,11 @@ from evalstopd.core.detectors import Declining, Stop, Verdict
 from evalstopd.core.early import of_this_life
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
-from evalstopd.core.noise import evals_to_see, of_evals
+from evalstopd.core.noise import evals_to_see, of_evals, spread
 from evalstopd.core.plan import verdicts
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.core.words import early_state
 from evalstopd.ports import Archive, Store
-from evalstopd.report.replay.judge import spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Dialect, Text
-from sqlalchemy import Enum as EnumType
+from sqlalchemy import Dialect, String, Text
 from sqlalchemy.types import TypeDecorator
 
 _UNSAFE = re.compile("[\\\\\x00\ud800-\udfff]")
@@ -28,6 +28,10 @@ def unescape(text: str) -> str:
     if "\\" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\\" if found[1] is None else chr(int(found[1], base=16)), text)
+
+
+class GarbledValue(ValueError):
+    """A stored value that this program cannot have written."""
 
 
 class AnyText(TypeDecorator[str]):
@@ -57,7 +61,7 @@ class ExactFloat(TypeDecorator[float]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> float | None:
         """Read back."""
-        return None if value is None else float(value)
+        return None if value is None else _read(lambda: float(value), value)
 
 
 class Words(TypeDecorator[tuple[str, ...]]):
@@ -72,7 +76,7 @@ class Words(TypeDecorator[tuple[str, ...]]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...] | None:
         """Read JSON."""
-        return None if value is None else _loaded(json.loads(value))
+        return None if value is None else _read(lambda: _loaded(json.loads(value)), value)
 
 
 class Record(TypeDecorator[Any]):
@@ -91,12 +95,38 @@ class Record(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Read JSON."""
-        return None if value is None else self.kind(**_loaded(json.loads(value)))
+        return None if value is None else _read(lambda: self.kind(**_loaded(json.loads(value))), value)
 
 
-def words(kind: type[Enum]) -> EnumType:
+class Word(TypeDecorator[Any]):
+    """A member of an enumeration by its name in lower case."""
+
+    impl = String(16)
+    cache_ok = True
+
+    def __init__(self, kind: type[Enum]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Write the name."""
+        return None if value is None else self.kind(value).name.lower()
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Read the name."""
+        return None if value is None else _read(lambda: self.kind[value.upper()], value)
+
+
+def words(kind: type[Enum]) -> Word:
     """Return the column type of an enumeration: its members' names in lower case."""
-    return EnumType(kind, native_enum=False, length=16, values_callable=lambda of: [each.name.lower() for each in of])
+    return Word(kind)
+
+
+def _read(how: Callable[[], Any], value: object) -> Any:
+    try:
+        return how()
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise GarbledValue(f"{str(value)[:40]!a} is no value of its column") from error
 
 
 def _dumped(value: Any) -> str:

@@ -7,7 +7,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import Fatal, Rejected, Unavailable
+from evalstopd.store.columns import GarbledValue
 from evalstopd.store.engine import shown
 
 _LONGEST_REASON = 200
@@ -15,13 +16,18 @@ _LONGEST_REASON = 200
 
 @contextmanager
 def translated(url: URL) -> Iterator[None]:
-    """Raise Rejected for what the database refuses to hold, Unavailable for every other failure of it."""
+    """Raise Rejected for what the database refuses to hold, Unavailable for every other failure of it.
+
+    Raises Fatal for a value that this program cannot have written.
+    """
     try:
         yield
     except (IntegrityError, DataError, OverflowError) as error:
         raise Rejected(f"the store cannot hold this: {_reason(error)}") from error
     except (DBAPIError, PoolTimeout) as error:
         raise Unavailable(f"the store at {shown(url)} failed: {_reason(error)}") from error
+    except GarbledValue as error:
+        raise Fatal(f"the store at {shown(url)} was changed by hand: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:

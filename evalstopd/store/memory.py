@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
+from evalstopd.core import chain
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Link
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
-from evalstopd.core.watch import Pin, PinState, Remark, Watch
-from evalstopd.ports import Book, Changes
+from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
+from evalstopd.ports import Book, Changes, Span
 from evalstopd.store import order
 
 
 class MemoryStore:
-    """Implements Store and Archive. Threads may share it; nothing outlives the process.
+    """Implements Store, Archive, Accounts and Chain. Threads may share it; nothing outlives the process.
 
     `record` raises Rejected, and writes nothing, where the SQL store does.
     """
@@ -36,7 +38,10 @@ class MemoryStore:
         self._would_be: dict[JobKey, dict[Life, WouldBeStop]] = defaultdict(dict)
         self._holders: dict[str, Binding] = {}
         self._remarks: dict[str, list[tuple[int, Remark]]] = defaultdict(list)
-        self._remarked = 0
+        self._numbered: dict[int, Remark] = {}
+        self._lives: dict[JobKey, dict[Life, Lived]] = defaultdict(dict)
+        self._booked: dict[str, WouldBeStop] = {}
+        self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
 
@@ -51,9 +56,14 @@ class MemoryStore:
                     self._points[key][order.point_identity(point)] = replace(held, stderr=point.stderr)
             for pin in changes.pins:
                 self._pins[pin.key][pin.step] = pin
+            for binding in changes.bindings:
+                self._holders[binding.run_id] = binding
+            for turn in changes.breakers:
+                self._breakers[turn.cluster][turn.scope] = turn
+            appended = self._fresh(changes)
             for intent in changes.intents:
                 self._write_intent(intent)
-            self._append(changes)
+            self._append(appended)
 
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
@@ -147,6 +157,46 @@ class MemoryStore:
             found = [each for subject in set(subjects) for each in self._remarks.get(subject, ())]
             return order.newest_remarks(remark for _, remark in sorted(found, key=lambda each: each[0]))
 
+    def intents_within(self, span: Span) -> tuple[Intent, ...]:
+        """Return the intents decided within a span, the oldest first."""
+        with self._lock:
+            return order.oldest_intents(each for each in self._intents.values() if each.created_s in span)
+
+    def would_be_within(self, span: Span) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops booked within a span, the oldest first."""
+        with self._lock:
+            return order.oldest_would_be(each for each in self._booked.values() if each.at_s in span)
+
+    def remarks_within(self, span: Span) -> tuple[Remark, ...]:
+        """Return the remarks made within a span, in the order they were written."""
+        with self._lock:
+            return tuple(each for each in self._numbered.values() if each.at_s in span)
+
+    def watches_of(self, keys: Sequence[JobKey]) -> Mapping[JobKey, Watch]:
+        """Return the watches of these jobs; jobs never watched are left out."""
+        with self._lock:
+            return {key: self._watches[key] for key in keys if key in self._watches}
+
+    def lives_of(self, keys: Sequence[JobKey]) -> tuple[Lived, ...]:
+        """Return all lives of these jobs, job by job in their order."""
+        with self._lock:
+            return order.in_life_order(each for key in set(keys) for each in self._lives.get(key, {}).values())
+
+    def head(self) -> Head | None:
+        """Return where the chain ends."""
+        with self._lock:
+            return Head(len(self._links), self._links[-1].hash) if self._links else None
+
+    def held(self, after: int, most: int) -> tuple[Held, ...]:
+        """Return the links after a number, in order, each with what its row is now."""
+        with self._lock:
+            return tuple(Held(link, self._sealed(link).digest) for link in self._links[after : after + most])
+
+    def unsealed(self, most: int) -> tuple[tuple[str, str], ...]:
+        """Return no row: nobody but `record` writes here."""
+        del most
+        return ()
+
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._lock:
@@ -163,12 +213,13 @@ class MemoryStore:
         for event in changes.events:
             name = (event.intent_id, event.seq)
             order.check_intent_known(event, known=event.intent_id in self._intents or event.intent_id in states)
-            order.is_new(event, fresh.get(name, self._events.get(event.intent_id, {}).get(event.seq)))
+            order.check_event(event, fresh.get(name, self._events.get(event.intent_id, {}).get(event.seq)))
             fresh[name] = event
 
     def _write_watches(self, watches: Sequence[Watch]) -> None:
         for watch in watches:
             self._watches[watch.key] = watch
+            self._lives[watch.key][watch.life] = lived(watch)
             if watch.ending is None:
                 self._live[watch.key.cluster][watch.key] = watch
             else:
@@ -181,20 +232,51 @@ class MemoryStore:
         self._open[intent.key.cluster].discard(intent.id)
         (self._closed if intent.closed else self._open)[intent.key.cluster].add(intent.id)
 
-    def _append(self, changes: Changes) -> None:
-        for event in changes.events:
+    def _fresh(self, changes: Changes) -> Appended:
+        """Return what is not in the book yet, and the intents, which are sealed anew at each writing."""
+        events = {(of, seq) for of in {each.intent_id for each in changes.events} for seq in self._events.get(of, ())}
+        booked = {
+            (key, life) for key in {each.key for each in changes.would_be} for life in self._would_be.get(key, ())
+        }
+        return Appended(
+            decided=order.unknown(changes.intents, lambda each: each.id, self._intents),
+            intents=changes.intents,
+            events=order.unknown(changes.events, lambda each: (each.intent_id, each.seq), events),
+            credits=order.unknown(changes.credits, lambda each: each.intent_id, self._credits),
+            would_be=order.unknown(changes.would_be, lambda each: (each.key, each.life), booked),
+            remarks=changes.remarks,
+        )
+
+    def _append(self, appended: Appended) -> None:
+        length, before = len(self._links), self._links[-1].hash if self._links else GENESIS
+        for event in appended.events:
             self._events[event.intent_id][event.seq] = event
-        for stop in changes.would_be:
-            self._would_be[stop.key].setdefault(stop.life, stop)
-        for binding in changes.bindings:
-            self._holders[binding.run_id] = binding
-        for turn in changes.breakers:
-            self._breakers[turn.cluster][turn.scope] = turn
-        for credit in changes.credits:
-            self._credits.setdefault(credit.intent_id, credit)
-        for remark in changes.remarks:
-            self._remarked += 1
-            self._remarks[remark.subject].append((self._remarked, remark))
+        for credit in appended.credits:
+            self._credits[credit.intent_id] = credit
+        for stop in appended.would_be:
+            self._would_be[stop.key][stop.life] = stop
+            self._booked[chain.would_be_name(stop)] = stop
+        for number, remark in zip(appended.remark_numbers(length), appended.remarks, strict=True):
+            self._numbered[number] = remark
+            self._remarks[remark.subject].append((number, remark))
+        self._links += appended.links(length, before)
+
+    def _sealed(self, link: Link) -> Entry:
+        """Return what seals a link's row as it is now."""
+        of, _, seq = link.ref.rpartition(":")
+        match link.kind:
+            case Kind.DECISION:
+                return chain.decision(self._intents[link.ref])
+            case Kind.INTENT:
+                return chain.standing(self._intents[link.ref])
+            case Kind.EVENT:
+                return chain.event(self._events[of][int(seq)])
+            case Kind.CREDIT:
+                return chain.credit(self._credits[link.ref])
+            case Kind.WOULD_BE:
+                return chain.would_be(self._booked[link.ref])
+            case _:
+                return chain.remark(link.seq, self._numbered[link.seq])
 
     def _to_tend(self, cluster: str) -> list[Intent]:
         closed = (self._intents[each] for each in self._closed.get(cluster, ()))

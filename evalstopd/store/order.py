@@ -1,14 +1,16 @@
 """What every store agrees on: the order of answers, and when an intent or an event may be written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.watch import Pin, Remark, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import Rejected
 
+T = TypeVar("T")
 RECENT_CLOSED = 50
 SITE = "site"
 STOPPED = (State.HELD, State.CONFIRMED, State.UNDONE)
@@ -47,6 +49,16 @@ def newest_intents(intents: Iterable[Intent]) -> tuple[Intent, ...]:
 def newest_would_be(stops: Iterable[WouldBeStop]) -> tuple[WouldBeStop, ...]:
     """Return would-be stops, the latest first."""
     return tuple(sorted(stops, key=lambda each: (each.at_s, _key(each.key), each.life), reverse=True))
+
+
+def oldest_would_be(stops: Iterable[WouldBeStop]) -> tuple[WouldBeStop, ...]:
+    """Return would-be stops, the latest last."""
+    return newest_would_be(stops)[::-1]
+
+
+def in_life_order(lives: Iterable[Lived]) -> tuple[Lived, ...]:
+    """Return lives by job and life."""
+    return tuple(sorted(lives, key=lambda each: (_key(each.key), each.life)))
 
 
 def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
@@ -95,17 +107,25 @@ def check_move(intent: Intent, stored: State | None) -> None:
         raise Rejected(f"another daemon changed intent {intent.id!a} to {stored}; it cannot become {intent.state}")
 
 
-def is_new(event: IntentEvent, stored: IntentEvent | None) -> bool:
-    """Tell whether an event is to be appended. Raises Rejected for another event under the same number."""
+def check_event(event: IntentEvent, stored: IntentEvent | None) -> None:
+    """Raise Rejected for another event under the same number."""
     if stored not in (None, event):
         raise Rejected(f"another daemon wrote event {event.seq} of intent {event.intent_id!a}")
-    return stored is None
 
 
 def check_intent_known(event: IntentEvent, *, known: bool) -> None:
     """Raise Rejected for an event of an intent that the store does not have."""
     if not known:
         raise Rejected(f"there is no intent {event.intent_id!a} that event {event.seq} could belong to")
+
+
+def unknown(items: Iterable[T], name: Callable[[T], Hashable], known: Container[Any]) -> list[T]:
+    """Return the items whose name is not known yet, of several with one name the first."""
+    found: dict[Hashable, T] = {}
+    for each in items:
+        if name(each) not in known:
+            found.setdefault(name(each), each)
+    return list(found.values())
 
 
 def _key(key: JobKey) -> tuple[str, str, int, int]:

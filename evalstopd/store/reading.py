@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, or_, select
 
@@ -10,8 +11,8 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.watch import Pin, PinState, Remark, Watch
-from evalstopd.ports import Book
+from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
+from evalstopd.ports import Book, Span
 from evalstopd.store import order, rows
 from evalstopd.store.chunks import chunks
 from evalstopd.store.tables import (
@@ -114,6 +115,48 @@ def watches_since(source: Connection, first_s: float) -> list[Watch]:
     return _watches(source, WatchRow.first_s >= first_s)
 
 
+def watches(source: Connection, jobs: Sequence[str]) -> list[Watch]:
+    """Return the watches of jobs."""
+    return [each for part in chunks(jobs) for each in _watches(source, WatchRow.job.in_(part))]
+
+
+def lives(source: Connection, jobs: Sequence[str]) -> list[Lived]:
+    """Return all lives of jobs."""
+    asked = [_LIVES.where(LifeRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.lived_of(row) for each in asked for row in source.execute(each)]
+
+
+def intents_named(source: Connection, ids: Sequence[str]) -> list[Intent]:
+    """Return the intents of these names."""
+    return [each for part in chunks(ids) for each in _intents(source, IntentRow.id.in_(part))]
+
+
+def intents_within(source: Connection, span: Span) -> list[Intent]:
+    """Return the intents decided within a span."""
+    return _intents(source, _within(IntentRow.created_s, span))
+
+
+def would_be_within(source: Connection, span: Span) -> list[WouldBeStop]:
+    """Return the would-be stops booked within a span."""
+    return [rows.would_be_of(row) for row in source.execute(_WOULD_BE.where(_within(WouldBeRow.at_s, span)))]
+
+
+def remarks_within(source: Connection, span: Span) -> list[Remark]:
+    """Return the remarks made within a span, in the order they were written."""
+    found = source.execute(_REMARKS.where(_within(RemarkRow.at_s, span)).order_by(RemarkRow.id))
+    return [Remark(*row[1:]) for row in found]
+
+
+def remarks_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[int, Remark]]:
+    """Return the remarks of these numbers, with them."""
+    asked = [_REMARKS.where(RemarkRow.id.in_(part)) for part in chunks(numbers)]
+    return [(row[0], Remark(*row[1:])) for each in asked for row in source.execute(each)]
+
+
+def _within(moment: Any, span: Span) -> ColumnElement[bool]:
+    return and_(moment >= span.since_s, moment < span.until_s)
+
+
 def intents(source: Connection, jobs: Sequence[str]) -> list[Intent]:
     """Return all intents of jobs."""
     return [each for part in chunks(jobs) for each in _intents(source, IntentRow.job.in_(part))]
@@ -128,6 +171,12 @@ def stops(source: Connection, cluster: str, job_ids: Sequence[str]) -> list[Inte
 def credits_to(source: Connection, jobs: Sequence[str]) -> list[Credit]:
     """Return all credits for stops of jobs."""
     asked = [_CREDITS.where(CreditRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.credit_of(row) for each in asked for row in source.execute(each)]
+
+
+def credits_for(source: Connection, intent_ids: Sequence[str]) -> list[Credit]:
+    """Return the credits for these intents."""
+    asked = [_CREDITS.where(CreditRow.intent_id.in_(part)) for part in chunks(intent_ids)]
     return [rows.credit_of(row) for each in asked for row in source.execute(each)]
 
 
@@ -170,6 +219,7 @@ _WATCHES = (
 )
 _PINS = select(*rows.PIN_COLUMNS).select_from(PinRow).join(JobRow, JobRow.job == PinRow.job)
 _INTENTS = select(*rows.INTENT_COLUMNS).select_from(IntentRow).join(JobRow, JobRow.job == IntentRow.job)
+_LIVES = select(*rows.LIVED_COLUMNS).select_from(LifeRow).join(JobRow, JobRow.job == LifeRow.job)
 _CREDITS = select(*rows.CREDIT_COLUMNS).select_from(CreditRow).join(JobRow, JobRow.job == CreditRow.job)
 _EVENTS = select(*rows.EVENT_COLUMNS)
 _WOULD_BE = select(*rows.WOULD_BE_COLUMNS).select_from(WouldBeRow).join(JobRow, JobRow.job == WouldBeRow.job)

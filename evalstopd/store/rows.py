@@ -6,10 +6,11 @@ from typing import Any
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn
+from evalstopd.core.chain import Link
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
-from evalstopd.core.watch import Pin, Remark, Terms, Watch
+from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
     BindingRow,
@@ -19,6 +20,7 @@ from evalstopd.store.tables import (
     IntentRow,
     JobRow,
     LifeRow,
+    LinkRow,
     PinRow,
     PointRow,
     RemarkRow,
@@ -81,9 +83,14 @@ def credit_values(credit: Credit) -> Values:
     return _shared(credit, CreditRow) | _owner(credit.key)
 
 
-def remark_values(remark: Remark) -> Values:
-    """Return the row of a remark."""
-    return _shared(remark, RemarkRow)
+def remark_values(number: int, remark: Remark) -> Values:
+    """Return the row of a remark of this number."""
+    return _shared(remark, RemarkRow) | {"id": number}
+
+
+def link_values(link: Link) -> Values:
+    """Return the row of a link."""
+    return _shared(link, LinkRow)
 
 
 def breaker_values(turn: BreakerTurn) -> Values:
@@ -110,6 +117,8 @@ EVENT_COLUMNS = _columns(IntentEvent, EventRow)
 WOULD_BE_COLUMNS = (*KEY, WouldBeRow.restarts, WouldBeRow.submitted_s, *_columns(WouldBeStop, WouldBeRow))
 CREDIT_COLUMNS = (CreditRow.intent_id, *KEY, *(getattr(CreditRow, each.name) for each in fields(Credit)[2:]))
 REMARK_COLUMNS = _columns(Remark, RemarkRow)
+LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
+LINK_COLUMNS = _columns(Link, LinkRow)
 BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
 
 
@@ -137,6 +146,11 @@ def credit_of(row: Sequence[Any]) -> Credit:
 def would_be_of(row: Sequence[Any]) -> WouldBeStop:
     """Return the would-be stop of a row of WOULD_BE_COLUMNS."""
     return WouldBeStop(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def lived_of(row: Sequence[Any]) -> Lived:
+    """Return the life of a row of LIVED_COLUMNS."""
+    return Lived(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def _shared(record: Any, table: type[Base]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The store on SQLite or PostgreSQL: the Store and Archive of the ports, each call one transaction."""
+"""The store on SQLite or PostgreSQL: Store, Archive, Accounts and Chain of the ports, each call one transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,12 +7,13 @@ from sqlalchemy import Connection
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
+from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Point
-from evalstopd.core.watch import Pin, Remark, Watch
-from evalstopd.ports import Book, Changes
-from evalstopd.store import order, reading
+from evalstopd.core.watch import Lived, Pin, Remark, Watch
+from evalstopd.ports import Book, Changes, Span
+from evalstopd.store import order, reading, sealed
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -20,7 +21,9 @@ from evalstopd.store.writing import write
 
 
 class SqlStore:
-    """Implements Store and Archive. Threads may share it: connections are made inside the calling thread.
+    """Implements Store, Archive, Accounts and Chain.
+
+    Threads may share it: connections are made inside the calling thread.
 
     Every call raises Unavailable where the database does not answer or is locked for too long, Fatal where
     its schema is of another version. `record` raises Rejected, and writes nothing, for a lost race (an intent
@@ -115,6 +118,46 @@ class SqlStore:
         """Return what was remarked on these subjects, the latest first."""
         with self._reading() as source:
             return order.newest_remarks(reading.remarks(source, subjects))
+
+    def intents_within(self, span: Span) -> tuple[Intent, ...]:
+        """Return the intents decided within a span, the oldest first."""
+        with self._reading() as source:
+            return order.oldest_intents(reading.intents_within(source, span))
+
+    def would_be_within(self, span: Span) -> tuple[WouldBeStop, ...]:
+        """Return the would-be stops booked within a span, the oldest first."""
+        with self._reading() as source:
+            return order.oldest_would_be(reading.would_be_within(source, span))
+
+    def remarks_within(self, span: Span) -> tuple[Remark, ...]:
+        """Return the remarks made within a span, in the order they were written."""
+        with self._reading() as source:
+            return tuple(reading.remarks_within(source, span))
+
+    def watches_of(self, keys: Sequence[JobKey]) -> Mapping[JobKey, Watch]:
+        """Return the watches of these jobs; jobs never watched are left out."""
+        with self._reading() as source:
+            return {watch.key: watch for watch in reading.watches(source, [key.text for key in keys])}
+
+    def lives_of(self, keys: Sequence[JobKey]) -> tuple[Lived, ...]:
+        """Return all lives of these jobs, job by job in their order."""
+        with self._reading() as source:
+            return order.in_life_order(reading.lives(source, [key.text for key in keys]))
+
+    def head(self) -> Head | None:
+        """Return where the chain ends by the store's own note; None where that is gone."""
+        with self._reading() as source:
+            return sealed.head(source)
+
+    def held(self, after: int, most: int) -> tuple[Held, ...]:
+        """Return the links after a number, in order, each with what its row is now."""
+        with self._reading() as source:
+            return sealed.held(source, after, most)
+
+    def unsealed(self, most: int) -> tuple[tuple[str, str], ...]:
+        """Return kind and name of rows that no link seals, `most` at most of each kind."""
+        with self._reading() as source:
+            return sealed.unsealed(source, most)
 
     def breakers(self) -> tuple[BreakerTurn, ...]:
         """Return the last turn of each breaker, by cluster and scope."""

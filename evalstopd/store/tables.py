@@ -78,6 +78,7 @@ class LifeRow(Base):
     gpus: Mapped[int]
     nodes: Mapped[tuple[str, ...]]
     ending: Mapped[Ending | None]
+    limit_end_s: Mapped[float | None]
 
 
 class WatchRow(Base):
@@ -102,12 +103,14 @@ class WatchRow(Base):
     trusted: Mapped[bool]
     notice_s: Mapped[float]
     action: Mapped[StopAction]
+    items: Mapped[int]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
     name: Mapped[str]
     run_id: Mapped[str | None]
     two_way: Mapped[bool]
+    proof: Mapped[str]
     output_dir: Mapped[str | None]
     evals: Mapped[int]
     declines: Mapped[int]
@@ -250,7 +253,7 @@ class CreditRow(Base):
 
 
 class WouldBeRow(Base):
-    """A stop that the observe rung only booked: one a life."""
+    """A stop that the observe rung only booked: one a life. Append-only, by triggers."""
 
     __tablename__ = "would_be_stops"
     __table_args__ = (Index("ix_would_be_stops_at_s", "at_s"),)
@@ -263,7 +266,7 @@ class WouldBeRow(Base):
 
 
 class RemarkRow(Base):
-    """One line about something that was not done."""
+    """One line about something that was not done; its number is that of its link. Append-only, by triggers."""
 
     __tablename__ = "remarks"
     __table_args__ = (Index("ix_remarks_subject", "subject", "code"),)
@@ -273,6 +276,29 @@ class RemarkRow(Base):
     code: Mapped[str]
     text: Mapped[str]
     at_s: Mapped[float]
+
+
+class LinkRow(Base):
+    """One link of the chain over the book: see core/chain.py. Append-only, by triggers."""
+
+    __tablename__ = "links"
+    __table_args__ = (Index("ix_links_ref", "ref", "kind"),)
+
+    seq: Mapped[Serial]
+    kind: Mapped[str]
+    ref: Mapped[str]
+    digest: Mapped[str]
+    hash: Mapped[str]
+
+
+class HeadRow(Base):
+    """Where the chain ends: one row, written with the links."""
+
+    __tablename__ = "chain_head"
+
+    id: Mapped[KeyInt]
+    length: Mapped[int]
+    hash: Mapped[str]
 
 
 class BreakerRow(Base):

@@ -6,13 +6,14 @@ from typing import cast
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from evalstopd.core.chain import DECIDED, GENESIS, Appended
 from evalstopd.core.credit import Credit
-from evalstopd.core.intent import Intent, IntentEvent, State
-from evalstopd.core.model import JobKey
+from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
+from evalstopd.core.model import JobKey, Life
 from evalstopd.ports import Changes
 from evalstopd.store import rows
 from evalstopd.store.chunks import chunks
-from evalstopd.store.order import check_intent_known, check_move, is_new
+from evalstopd.store.order import check_event, check_intent_known, check_move, unknown
 from evalstopd.store.rows import Values
 from evalstopd.store.tables import (
     Base,
@@ -20,9 +21,11 @@ from evalstopd.store.tables import (
     BreakerRow,
     CreditRow,
     EventRow,
+    HeadRow,
     IntentRow,
     JobRow,
     LifeRow,
+    LinkRow,
     PinRow,
     PointRow,
     RemarkRow,
@@ -38,13 +41,12 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
     _write_points(to, [rows.point_values(key, point) for key, point in changes.points])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
-    _write_intents(to, changes.intents)
-    _write_events(to, changes.events)
-    _write_credits(to, changes.credits)
-    _add(to, WouldBeRow, [rows.would_be_values(stop) for stop in changes.would_be])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
-    _add(to, RemarkRow, [rows.remark_values(remark) for remark in changes.remarks])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
+    decided = _write_intents(to, changes.intents)
+    events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
+    would_be = _fresh_would_be(to, changes.would_be)
+    _append(to, Appended(decided, changes.intents, events, booked, would_be, changes.remarks))
 
 
 def _keys(changes: Changes) -> list[JobKey]:
@@ -53,19 +55,21 @@ def _keys(changes: Changes) -> list[JobKey]:
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 
 
-def _write_intents(to: Connection, intents: Sequence[Intent]) -> None:
-    """Compare and set; the evidence stays what it was when the stop was decided."""
+def _write_intents(to: Connection, intents: Sequence[Intent]) -> list[Intent]:
+    """Compare and set, and return what is new; the evidence stays what it was when the stop was decided."""
     stored: dict[str, State] = {}
     for ids in chunks(intent.id for intent in intents):
         found = to.execute(select(IntentRow.id, IntentRow.state).where(IntentRow.id.in_(ids)))
         stored |= {row.id: row.state for row in found}
+    decided = unknown(intents, lambda each: each.id, stored)
     for intent in intents:
         check_move(intent, stored.get(intent.id))
         stored[intent.id] = intent.state
-    _replace(to, IntentRow, [rows.intent_values(intent) for intent in intents], keep=("evidence", "created_s"))
+    _replace(to, IntentRow, [rows.intent_values(intent) for intent in intents], keep=DECIDED)
+    return decided
 
 
-def _write_events(to: Connection, events: Sequence[IntentEvent]) -> None:
+def _fresh_events(to: Connection, events: Sequence[IntentEvent]) -> list[IntentEvent]:
     known: set[str] = set()
     stored: dict[tuple[str, int], IntentEvent] = {}
     for ids in chunks(event.intent_id for event in events):
@@ -73,23 +77,51 @@ def _write_events(to: Connection, events: Sequence[IntentEvent]) -> None:
         columns = (EventRow.intent_id, EventRow.seq, EventRow.at_s, EventRow.kind, EventRow.text)
         found = to.execute(select(*columns).where(EventRow.intent_id.in_(ids)))
         stored |= {(row[0], row[1]): IntentEvent(*row) for row in found}
-    fresh = []
+    fresh = unknown(events, lambda each: (each.intent_id, each.seq), stored)
     for event in events:
         check_intent_known(event, known=event.intent_id in known)
-        if is_new(event, stored.get((event.intent_id, event.seq))):
-            fresh.append(rows.event_values(event))
-            stored[event.intent_id, event.seq] = event
-    if fresh:
-        to.execute(_table(EventRow).insert(), fresh)
+        check_event(event, stored.setdefault((event.intent_id, event.seq), event))
+    return fresh
 
 
-def _write_credits(to: Connection, booked: Sequence[Credit]) -> None:
-    """Insert the credits of intents that have none; the table's triggers refuse any other writing."""
-    fresh = {credit.intent_id: credit for credit in reversed(booked)}
-    for ids in chunks(fresh):
-        for known in to.scalars(select(CreditRow.intent_id).where(CreditRow.intent_id.in_(ids))).all():
-            del fresh[known]
-    _add(to, CreditRow, [rows.credit_values(credit) for credit in fresh.values()])
+def _fresh_would_be(to: Connection, stops: Sequence[WouldBeStop]) -> list[WouldBeStop]:
+    """Return the would-be stops of lives that have none yet."""
+    stored: set[tuple[str, Life]] = set()
+    for jobs in chunks(stop.key.text for stop in stops):
+        columns = (WouldBeRow.job, WouldBeRow.restarts, WouldBeRow.submitted_s)
+        stored |= {(row[0], Life(*row[1:])) for row in to.execute(select(*columns).where(WouldBeRow.job.in_(jobs)))}
+    return unknown(stops, lambda stop: (stop.key.text, stop.life), stored)
+
+
+def _append(to: Connection, appended: Appended) -> None:
+    """Insert what is only ever appended, each row with the link that seals it. Writers come one after another."""
+    length, before = _end(to)
+    links = appended.links(length, before)
+    if not links:
+        return
+    numbers = appended.remark_numbers(length)
+    _insert_all(to, EventRow, [rows.event_values(event) for event in appended.events])
+    _insert_all(to, CreditRow, [rows.credit_values(credit) for credit in appended.credits])
+    _insert_all(to, WouldBeRow, [rows.would_be_values(stop) for stop in appended.would_be])
+    remarks = zip(numbers, appended.remarks, strict=True)
+    _insert_all(to, RemarkRow, [rows.remark_values(number, each) for number, each in remarks])
+    _insert_all(to, LinkRow, [rows.link_values(link) for link in links])
+    _replace(to, HeadRow, [{"id": 1, "length": links[-1].seq, "hash": links[-1].hash}])
+
+
+def _end(to: Connection) -> tuple[int, str]:
+    """Return the length and the last hash of the chain: by its head, else by its last link."""
+    head = to.execute(select(HeadRow.length, HeadRow.hash)).first()
+    last = head or to.execute(select(LinkRow.seq, LinkRow.hash).order_by(LinkRow.seq.desc()).limit(1)).first()
+    return (last[0], last[1]) if last is not None else (0, GENESIS)
+
+
+def _fresh_credits(to: Connection, booked: Sequence[Credit]) -> list[Credit]:
+    """Return the credits of intents that have none yet."""
+    stored: set[str] = set()
+    for ids in chunks(credit.intent_id for credit in booked):
+        stored |= set(to.scalars(select(CreditRow.intent_id).where(CreditRow.intent_id.in_(ids))))
+    return unknown(booked, lambda credit: credit.intent_id, stored)
 
 
 def _write_points(to: Connection, values: Sequence[Values]) -> None:
@@ -101,6 +133,11 @@ def _write_points(to: Connection, values: Sequence[Values]) -> None:
             insert.on_conflict_do_update(index_elements=list(_table(PointRow).primary_key), set_={"stderr": error}),
             values,
         )
+
+
+def _insert_all(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:
+    if values:
+        to.execute(_table(kind).insert(), values)
 
 
 def _add(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:

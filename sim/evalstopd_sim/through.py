@@ -19,7 +19,7 @@ from evalstopd.ports import Archive, Ports, Store
 from evalstopd.store.memory import MemoryStore
 from evalstopd_sim.drive import Scheduler
 from evalstopd_sim.emulated.cluster import EmulatedCluster
-from evalstopd_sim.emulated.others import EmulatedKeeper, EmulatedPeople, NoSwitch
+from evalstopd_sim.emulated.others import EmulatedKeeper, EmulatedPeople, NoStrangers, NoSwitch
 from evalstopd_sim.emulated.simulation import Record, Simulation
 from evalstopd_sim.emulated.tracker import METRIC, EmulatedTracker, Runs
 from evalstopd_sim.options import ClusterOptions
@@ -131,7 +131,8 @@ def watching(
     spec = daemon_rule(rule)
     cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
     tracker = EmulatedTracker(runs.find)
-    ports = Ports(_Clock(world), cluster, tracker, tracker, EmulatedKeeper(), store, EmulatedPeople(), NoSwitch())
+    keeper, people, switch, door = EmulatedKeeper(), EmulatedPeople(), NoSwitch(), NoStrangers()
+    ports = Ports(_Clock(world), cluster, tracker, tracker, keeper, store, people, switch, door, door)
     return Daemon(world, Loop(ports, Stance(_rules(spec, poll_s))), store, poll_s, cluster.name, every_pass)
 
 

@@ -156,6 +156,17 @@ def test_extreme_scores_are_explained_all_the_same(config: Path, scores: tuple[f
     assert done.returncode == 0, done.stderr
 
 
+def test_explain_says_by_what_the_run_is_proven_to_be_the_jobs(config: Path) -> None:
+    key = JobKey("c", "10", 1001, 100)
+    terms = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)
+    watch = Watch(key, Life(0, 100), 103.0, terms, run_id="r", two_way=True, proof="mac")
+    store = SqlStore(re.search(r'"(sqlite:.*)"', config.read_text())[1])  # type: ignore[index]
+    store.record(Changes(watches=(watch,)))
+    store.close()
+
+    assert "run r (proven by mac, both ways)" in run("explain", "10", "--config", str(config)).stdout
+
+
 def test_an_old_refusal_does_not_stick_to_a_job_that_is_read_again(config: Path) -> None:
     key = JobKey("c", "9", 1001, 100)
     terms = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)

@@ -65,6 +65,26 @@ class MetricsContract:
         errors = {(point.step, point.value): point.stderr for point in reading(world, run_id).points}
         assert errors == {(10, 0.5): 0.03, (20, 0.6): 0.04, (20, 0.7): 0.05, (30, 0.8): None}
 
+    def test_a_share_gets_its_errors_from_the_items_logged_beside_it(self, world: World):
+        """Each eval by its own count; an error that is logged itself is taken instead."""
+        run_id = world.make_run({}, {})
+        share, other = "eval/pass_rate", "eval/accuracy"
+        for name in (share, other):
+            world.log(run_id, name, [(10, 0.5, 1_000), (20, 0.5, 2_000)])
+            world.log(run_id, f"{name}_n", [(10, 100, 1_000), (20, 400, 2_000)])
+        world.log(run_id, f"{other}_stderr", [(10, 0.3, 1_000)])
+        readings = world.source.read([RunQuery(run_id, share), RunQuery(run_id, other)])
+        errors = {q.metric: [p.stderr for p in r.points] for q, r in readings.items() if isinstance(r, RunReading)}
+        assert errors == {share: [pytest.approx(0.05), pytest.approx(0.025)], other: [0.3, None]}
+
+    def test_what_the_site_knows_of_the_items_counts_where_nothing_is_logged(self, world: World):
+        run_id = world.make_run({}, {})
+        world.log(run_id, METRIC, [(10, 0.5, 1_000), (20, 1.5, 2_000)])
+        query = RunQuery(run_id, METRIC, items=100)
+        answer = world.source.read([query])[query]
+        assert isinstance(answer, RunReading)
+        assert [point.stderr for point in answer.points] == [pytest.approx(0.05), None]
+
     def test_the_proxy_comes_beside_the_points_where_it_was_asked_for(self, world: World):
         run_id = world.make_run({}, {})
         world.log(run_id, METRIC, [(1, 0.5, 1)])

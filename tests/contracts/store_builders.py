@@ -137,6 +137,7 @@ watches = st.builds(
     gpus=whole,
     nodes=nodes,
     started_s=st.none() | times,
+    limit_end_s=st.none() | times,
     run_id=st.none() | texts,
     two_way=st.booleans(),
     output_dir=st.none() | texts,

@@ -12,17 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from evalstopd.core.caps import BreakerTurn, Decision, Turn
+from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
 from evalstopd.core.model import JobKey
-from evalstopd.core.watch import PinState, Remark
+from evalstopd.core.watch import PinState, Remark, lived
 from evalstopd.errors import Rejected
-from evalstopd.ports import Archive, Book, Changes, Store
+from evalstopd.ports import Accounts, Archive, Book, Chain, Changes, Span, Store
+from evalstopd.report.audit.verify import verify
 from tests.contracts import store_builders as make
 from tests.contracts.store_builders import CLUSTER, ENDED, HOSTILE, key, point, watch
 
 
-class AnyStore(Store, Archive, Protocol):
-    """Both ports in one."""
+class AnyStore(Store, Archive, Accounts, Chain, Protocol):
+    """All ports of a store in one."""
 
 
 Fresh = Callable[[JobKey], JobKey]
@@ -44,6 +46,8 @@ class StoreContract:
         assert store.book(CLUSTER) == Book()
         assert store.points([key()]) == {key(): ()}
         assert store.recent(5) == store.find("7") == store.intents_of([key()]) == store.pins_of([key()]) == ()
+        assert store.head() is None
+        assert store.held(0, 5) == store.unsealed(5) == ()
 
     def test_takes_empty_changes(self, store: AnyStore) -> None:
         store.record(Changes())
@@ -423,6 +427,108 @@ class StoreContract:
 
         told = [(each.subject, each.text) for each in store.remarks_of(["a", "b"])]
         assert told == [("a", "second"), ("b", "second"), ("a", "first"), ("b", "first")]
+
+    # --- what was decided within a span
+
+    def test_decisions_and_remarks_are_told_within_a_span_the_oldest_first(self, store: AnyStore) -> None:
+        intents = [make.intent(key(str(n)), created_s=float(n)) for n in (3, 1, 2, 0)]
+        stops = [make.would_be(key(str(n)), at_s=float(n)) for n in (3, 1, 2, 0)]
+        remarks = [make.remark(f"{n}", at_s=float(n)) for n in (0, 1, 2, 3)]
+        store.record(Changes(intents=tuple(intents), would_be=tuple(stops), remarks=tuple(remarks)))
+        span = Span(1.0, 3.0)
+
+        assert [each.created_s for each in store.intents_within(span)] == [1.0, 2.0]
+        assert [each.at_s for each in store.would_be_within(span)] == [1.0, 2.0]
+        assert [each.at_s for each in store.remarks_within(span)] == [1.0, 2.0]
+        assert store.intents_within(Span(4.0, 9.0)) == store.would_be_within(Span(4.0, 9.0)) == ()
+
+    def test_watches_and_all_lives_of_jobs_are_told(self, store: AnyStore) -> None:
+        first = watch(started_s=1.0, limit_end_s=99.0, gpus=4, ending=ENDED)
+        second = watch(life=make.life(1), started_s=2.0, gpus=8)
+        store.record(Changes(watches=(first,)))
+        store.record(Changes(watches=(replace(second, gpus=2), watch(key("8")))))
+        store.record(Changes(watches=(second,)))
+
+        assert store.watches_of([key(), key("9")]) == {key(): second}
+        assert store.lives_of([key(), key("9")]) == (lived(first), lived(second))
+
+    # --- the chain over the book
+
+    def test_every_row_that_is_appended_gets_a_link_and_the_head_is_the_last(self, store: AnyStore) -> None:
+        planned = make.intent()
+        store.record(Changes(watches=(watch(),), points=((key(), point()),), pins=(make.pin(),)))
+        unsealed = store.head()
+        store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(make.would_be(),)))
+        store.record(Changes(intents=(replace(planned, events=2),), events=(make.event(planned, 1),)))
+        store.record(Changes(credits=(make.credit(planned),)))
+        store.record(Changes(credits=(make.credit(planned),), remarks=(make.remark("site"), make.remark("site"))))
+        links = [held.link for held in store.held(0, 99)]
+
+        assert unsealed is None
+        assert [link.kind for link in links] == [
+            *("decision", "intent", "event", "would-be"), *("intent", "event"), "credit", *("remark", "remark"),
+        ]  # fmt: skip
+        assert [link.seq for link in links] == list(range(1, 10))
+        assert tuple(links) == extend(0, "0" * 64, [Entry(link.kind, link.ref, link.digest) for link in links])
+        head = store.head()
+        assert head is not None
+        assert (head.length, head.hash) == (9, links[-1].hash)
+        assert [held.link for held in store.held(2, 3)] == links[2:5]
+        assert verify(store, head).good
+
+    def test_what_is_there_already_or_refused_gets_no_link(self, store: AnyStore) -> None:
+        planned = make.intent()
+        store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(make.would_be(),)))
+        before = store.head()
+        twice = (make.event(planned), make.event(planned))
+        store.record(Changes(events=twice, would_be=(make.would_be(at_s=9.0), make.would_be(at_s=8.0))))
+        with pytest.raises(Rejected):
+            store.record(Changes(events=(make.event(planned, text="other"),), remarks=(make.remark("site"),)))
+
+        assert store.head() == before
+        assert verify(store).good
+
+    def test_of_two_with_one_name_in_one_writing_the_first_is_kept_and_sealed(self, store: AnyStore) -> None:
+        one, other = make.intent(), make.intent(state=State.WARNED, evidence=make.evidence(reason="other"))
+        stops = (make.would_be(at_s=1.0), make.would_be(at_s=2.0))
+        store.record(Changes(intents=(one, other), events=(make.event(one),) * 2, would_be=stops))
+
+        kinds = [held.link.kind for held in store.held(0, 99)]
+        assert kinds == ["decision", "intent", "intent", "event", "would-be"]
+        assert store.would_be_of([key()]) == stops[:1]
+        assert verify(store).good
+
+    def test_the_seal_of_the_evidence_holds_although_later_writings_bring_another(self, store: AnyStore) -> None:
+        store.record(Changes(intents=(make.intent(),)))
+        rewritten = make.evidence(reason="other")
+        store.record(Changes(intents=(make.intent(state=State.WARNED, evidence=rewritten, created_s=0.0),)))
+
+        assert verify(store).good
+
+    @edges
+    @given(intent=make.intents, stop=make.would_bes, remark=make.remarks, text=make.texts, at_s=make.times)
+    def test_any_row_is_sealed_as_it_is_read_back(
+        self, store: AnyStore, fresh: Fresh, intent: Any, stop: Any, remark: Remark, text: str, at_s: float
+    ) -> None:
+        intent, stop = replace(intent, key=fresh(intent.key)), replace(stop, key=fresh(stop.key))
+        event, owed = IntentEvent(intent.id, 0, at_s, text, text), make.credit(intent, at_s=at_s, how=text)
+        store.record(Changes(intents=(intent,), events=(event,), credits=(owed,), would_be=(stop,), remarks=(remark,)))
+
+        assert verify(store).breaks == ()
+
+    def test_writers_at_once_make_one_unbroken_chain(self, store: AnyStore) -> None:
+        def record(thread: int) -> None:
+            for n in range(15):
+                mine = make.intent(key(f"{thread}_{n}"))
+                store.record(Changes(intents=(mine,), events=(make.event(mine),)))
+                store.record(Changes(would_be=(make.would_be(mine.key),), remarks=(make.remark("site"),) * 2))
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(record, range(3)))
+
+        found = verify(store)
+        assert found.breaks == ()
+        assert found.links == 3 * 15 * 6
 
     # --- many at once
 

@@ -54,6 +54,18 @@ def test_no_verdict_before_six_evals() -> None:
     assert all(isinstance(each, KeepGoing) for each in verdicts("blocks", [9.0, 9.0, 0.0, 0.01, 0.0])[:5])
 
 
+def test_a_slow_shallow_fall_is_seen_by_the_slow_branch_alone() -> None:
+    """Six evals that all lie by seven tenths of the margin below the best stretch, none by the whole of it."""
+    scores = [0.50, 0.52, 0.48, 0.51, 0.49, 0.50, 0.52, 0.48, 0.51, 0.49, *([0.42, 0.43, 0.41] * 2)]
+    quick, slow = "blocks:c=2,plain=1", "blocks:c=2,plain=1,slow=0.7"
+
+    assert not any(isinstance(each, Stop) for each in verdicts(quick, scores))
+    found = verdicts(slow, scores)
+    assert [isinstance(each, Stop) for each in found] == [False] * 15 + [True]
+    assert found[14] == Declining(5, 6)
+    assert "each of the last 6 evals" in getattr(found[15], "reason", "")
+
+
 def test_a_logged_standard_error_larger_than_the_curve_shows_holds_the_rule_back() -> None:
     fall = [0.50, 0.51, 0.49, 0.50, 0.52, 0.49, 0.51, 0.50, 0.30, 0.31, 0.29]
 

@@ -98,7 +98,8 @@ def test_a_state_is_a_value_and_folding_on_from_it_gives_the_same(rule: str) -> 
 @pytest.mark.parametrize(
     "spec",
     ["blocks:c=0", "recommended:growth=-1", "blocks:c=nan", "drop-test-safe:sigma=-1", "guaranteed:alpha=1",
-     "guaranteed:items=0", "guaranteed:low=1,high=1", "blocks:k=2", "smoothed-declines:ema=0"],
+     "guaranteed:items=0", "blocks:slow=2", "blocks:plain=2", "blocks:caution=-1",
+     "guaranteed:low=1,high=1", "blocks:k=2", "smoothed-declines:ema=0"],
 )  # fmt: skip
 def test_a_value_that_makes_no_sense_is_refused(spec: str) -> None:
     with pytest.raises(ValueError, match=spec.partition(":")[0]):

@@ -35,3 +35,20 @@ def test_a_fall_up_to_min_delta_does_not_count() -> None:
 
     assert all(isinstance(v, KeepGoing) for v in verdicts("smoothed-declines:ema=1,noise=0,min_delta=0.11", *falls))
     assert isinstance(verdicts("smoothed-declines:ema=1,noise=0,min_delta=0.09", *falls)[-1], Stop)
+
+
+def test_k_declines_takes_smoothing_and_a_margin_of_noise() -> None:
+    """What is not named is off: `ema` alone asks for no margin, `noise` alone for no smoothing."""
+    for given, same in (
+        ("k-declines:k=3,ema=0.5", "smoothed-declines:k=3,ema=0.5,noise=0"),
+        ("k-declines:noise=2,min_delta=0.1", "smoothed-declines:k=2,ema=1,noise=2,min_delta=0.1"),
+    ):
+        assert detector(given) == detector(same)
+    assert detector("k-declines:k=3").spec == "k-declines:k=3"
+
+
+def test_with_a_margin_of_noise_there_is_no_verdict_before_four_evals() -> None:
+    falls = (9.0, 5.0, 1.0)
+
+    assert all(isinstance(v, KeepGoing) for v in verdicts("smoothed-declines", *falls))
+    assert isinstance(verdicts("smoothed-declines:ema=1,noise=0", *falls)[-1], Stop)

@@ -1,13 +1,14 @@
 """How noisy an eval is, and what its owner is told."""
 
 import math
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.noise import evals_to_see, from_curve, from_items, sentence
+from evalstopd.core.noise import evals_to_see, from_bends, from_curve, from_items, sentence, spread, with_prior
 
 
 def test_an_accuracy_of_one_still_has_an_error() -> None:
@@ -69,3 +70,26 @@ def test_after_so_many_evals_a_fall_is_mostly_seen() -> None:
 
     assert sum(d > 2 * error for d in differences(fall)) > 400
     assert sum(d > 2 * error for d in differences(0)) < 40
+
+
+@pytest.mark.parametrize("count", [4, 8, 40])
+def test_the_prior_weighs_as_much_as_one_second_difference(count: int) -> None:
+    stream = Random(count)
+    scores = [stream.gauss(0, 0.01) for _ in range(count - 1)] + [1.0]
+    shown, usual = from_curve(scores), 0.11 * spread(scores)
+    drawn = math.log(with_prior(scores) / shown) / math.log(usual / shown)
+
+    assert drawn == pytest.approx(1 / (count - 1))
+    assert with_prior([0.7] * 30) == with_prior([1.0, 2.0, 0.0]) == 0.0
+
+
+def test_the_bends_own_size_is_not_low_on_few_scores() -> None:
+    stream = Random(5)
+    runs = [[stream.gauss(0, 1) for _ in range(8)] for _ in range(1500)]
+
+    def mean_log(estimate: Callable[[list[float]], float]) -> float:
+        return sum(math.log(estimate(run)) for run in runs) / len(runs)
+
+    assert mean_log(from_bends) == pytest.approx(0.0, abs=0.06)
+    assert mean_log(from_curve) < -0.1
+    assert from_bends([1.0, 2.0, 0.0]) == 0.0

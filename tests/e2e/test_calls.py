@@ -15,7 +15,7 @@ from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 from tests.e2e.site import METRIC, RISE, Site
 from tests.fakes.keeper import FakeKeeper
-from tests.fakes.world import RULES, FakeClock, FakeNotifier, FakeSwitch
+from tests.fakes.world import RULES, FakeClock, FakeGate, FakeNotifier, FakeSwitch
 
 pytestmark = [pytest.mark.slurm, pytest.mark.mlflow]
 
@@ -27,7 +27,9 @@ def test_a_tick_with_nothing_new_is_one_scheduler_call(make_site, cluster: Clust
     http = Http(Server(site.mlflow.uri))
     clock, store = FakeClock(), MemoryStore()
     tracker = MlflowSource(http, clock)
-    ports = Ports(clock, slurm, tracker, tracker, FakeKeeper(), store, FakeNotifier(), FakeSwitch())
+    ports = Ports(
+        clock, slurm, tracker, tracker, FakeKeeper(), store, FakeNotifier(), FakeSwitch(), tracker, FakeGate()
+    )
     rules = RULES.__class__(rung=Rung.OBSERVE, metric=METRIC, tick_s=30.0)
     loop = Loop(ports, Stance(rules))
 

@@ -64,7 +64,17 @@ def test_the_over_optimising_runs_are_stopped_and_kept_and_nothing_is_left_runni
         assert (kept / "policy.safetensors").is_file()
         assert kept.stat().st_uid == (STRANGER if other else told_owner(told))
     assert "trouble" not in done.stderr
+    assert audited(told, environment) == {"verify": 0, "replay": 0}
     assert running_in(place) == []
+
+
+def audited(told: dict, environment: dict[str, str]) -> dict[str, int]:
+    """Return the exit codes of the audit over the demo's store: the chain walked, the decisions folded again."""
+    command = [sys.executable, "-m", "evalstopd", "audit"]
+    config = ["--config", told["places"]["settings"]]
+    asked = [[*command, what, *config] for what in ("verify", "replay")]
+    done = [subprocess.run(each, env=environment, capture_output=True, timeout=60, check=False) for each in asked]
+    return dict(zip(("verify", "replay"), (each.returncode for each in done), strict=True))
 
 
 def told_owner(told: dict) -> int:

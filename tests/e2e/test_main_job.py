@@ -286,7 +286,7 @@ def test_check_says_in_plain_words_what_is_wrong(make_site: MakeSite, broken_mlf
     site.service.kill_switch.touch()
     bad = {each["what"]: each["text"] for each in site.service.json("check") if not each["good"]}
 
-    assert set(bad) == {"mlflow", "keeper", "kill switch"}
+    assert set(bad) == {"mlflow", "mlflow server", "keeper", "kill switch"}
 
 
 def test_a_job_that_resumes_a_fallen_run_is_not_stopped_for_the_fall_of_the_job_before(make_site: MakeSite) -> None:

@@ -66,6 +66,17 @@ def test_others_without_the_right_are_refused_and_the_job_lives(slurm: SlurmWorl
     assert slurm.signals(job_id) == []
 
 
+def test_a_running_jobs_time_limit_is_known_and_an_unlimited_jobs_is_none(slurm: SlurmWorld) -> None:
+    limited = slurm.submit(slurm.alice, 1, "", "--time=90")
+    unlimited = slurm.submit(slurm.alice, 1, "", "--time=UNLIMITED")
+    jobs = slurm.cluster.look([limited, unlimited])
+    started_s, limit_s = jobs[limited].started_s, jobs[limited].limit_end_s
+    assert started_s is not None
+    assert limit_s is not None
+    assert abs(limit_s - started_s - 90 * 60) <= 1
+    assert jobs[unlimited].limit_end_s is None
+
+
 def test_our_hold_is_the_owners_to_release_an_admins_is_not_and_no_hold_a_strangers(slurm: SlurmWorld) -> None:
     """Slurm makes our hold a user's; an admin's hold on top of it looks the same in squeue, and must not be lifted."""
     job_id, other = slurm.submit(slurm.alice, comment="mlflow_run=a"), slurm.submit(slurm.alice)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
@@ -20,6 +20,8 @@ class FakeRun:
     points: dict[str, list[Point]] = field(default_factory=dict)
     deleted: bool = False
     broken: bool = False
+    user: str = ""
+    started_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class FakeTracker:
     runs: dict[str, FakeRun] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     writes: list[tuple[str, str]] = field(default_factory=list)
+    searches: int = 0
     down: bool = False
 
     def add_run(self, run_id: str, **tags: str) -> FakeRun:
@@ -44,6 +47,11 @@ class FakeTracker:
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Read runs, each for itself."""
         return {query: self._read(query) for query in queries}
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Find the running runs that name jobs; more than 20 are too many."""
+        self.searches += len(raw_ids)
+        return {raw_id: self._naming(cluster, str(raw_id)) for raw_id in raw_ids}
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags."""
@@ -64,11 +72,22 @@ class FakeTracker:
             run = self._run(query.run_id)
         except EvalstopError as error:
             return error
-        facts = RunFacts(
-            query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), frozenset(run.points)
+        facts = _facts(query.run_id, run)
+        points = completed(
+            query.metric, run.points.get(query.metric, ()), run.points, lambda name: run.points[name], query.items
         )
-        points = with_errors(run.points.get(query.metric, ()), run.points.get(f"{query.metric}{STDERR}", ()))
         return RunReading(facts, points, tuple(run.points.get(query.proxy, ())))
+
+    def _naming(self, cluster: str, raw_id: str) -> tuple[RunFacts, ...] | EvalstopError:
+        if self.down:
+            return Unavailable("MLflow does not answer")
+        found = tuple(
+            _facts(run_id, run)
+            for run_id, run in self.runs.items()
+            if run.status == "RUNNING"
+            and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
+        )
+        return found if len(found) <= 20 else Rejected("more than 20 running runs call themselves this job's")
 
     def _run(self, run_id: str) -> FakeRun:
         if self.down:
@@ -79,3 +98,10 @@ class FakeTracker:
         if run.broken:
             raise Unavailable("half an answer")
         return run
+
+
+def _facts(run_id: str, run: FakeRun) -> RunFacts:
+    return RunFacts(
+        run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
+        run.started_ms,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.errors import Unavailable
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Message, Ports, Receipt, Store
 from evalstopd.store.memory import MemoryStore
@@ -73,6 +74,20 @@ class FakeSwitch:
         return self.on
 
 
+@dataclass(slots=True)
+class FakeGate:
+    """A tracker's door that a test opens, or takes away."""
+
+    open: bool = False
+    down: bool = False
+
+    def admits_strangers(self) -> bool:
+        """Tell whether it is open."""
+        if self.down:
+            raise Unavailable("MLflow does not answer")
+        return self.open
+
+
 class World:
     """Cluster, tracker, keeper and store with their users; `tick` makes one pass of a fresh loop."""
 
@@ -84,12 +99,14 @@ class World:
         self.keeper = FakeKeeper()
         self.notifier = FakeNotifier()
         self.switch = FakeSwitch()
+        self.gate = FakeGate()
         self.store: Store = store if store is not None else MemoryStore()
 
     def ports(self) -> Ports:
         return Ports(
-            self.clock, self.cluster, self.tracker, self.tracker, self.keeper, self.store, self.notifier, self.switch
-        )
+            self.clock, self.cluster, self.tracker, self.tracker, self.keeper, self.store, self.notifier, self.switch,
+            self.tracker, self.gate,
+        )  # fmt: skip
 
     def tick(self, seconds: float = 1.0, ports: Ports | None = None) -> TickReport:
         """Let time pass and make one pass, as a daemon just started would: the loop keeps nothing."""

@@ -85,6 +85,24 @@ def test_the_owner_is_told_how_noisy_the_evals_are() -> None:
     assert "this eval's noise is 0.06; a fall of 0.054 needs about 23 evals to be seen" in shown(told)
 
 
+def test_a_fall_within_what_the_number_of_items_explains_does_not_stop() -> None:
+    """An accuracy on 20 items has an error of .1; on 20,000 the same fall is seen. The owner is told of either."""
+    for items, stopped, noise in ((20, [], 0.08), (20_000, [("1", 0)], 0.0)):
+        world = World(replace(RULES, rule=NOISY, metric="eval_accuracy"))
+        job = world.train("r1")
+        for number, score in enumerate(RISE_AND_FALL, 1):
+            world.evaluate(job, "r1", number * 10, score)
+            world.tracker.log("r1", number * 10, score, "eval_accuracy")
+            world.tracker.log("r1", number * 10, 2.0, "eval_runtime")
+            world.tracker.log("r1", number * 10, items / 2, "eval_samples_per_second")
+            world.tick()
+
+        assert world.cluster.cancelled == stopped, items
+        told = found(world, job).noise
+        assert told is not None
+        assert told.noise > noise
+
+
 def test_nothing_is_told_of_a_noise_that_is_not_known() -> None:
     world = World(replace(RULES, rung=Rung.OBSERVE))
     job = world.train("r1")

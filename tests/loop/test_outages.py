@@ -16,7 +16,7 @@ from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 from tests.loop.told import events, intents
 
 LONG_FALL = (*RISE_AND_FALL, 0.3, 0.2, 0.1)
-PORTS = ("cluster", "metrics", "runs", "keeper", "store")
+PORTS = ("cluster", "metrics", "runs", "keeper", "store", "gate")
 FINE, BEFORE, AFTER = "fine", "fails before", "fails after"
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstopd.settings import known_keys
+
 UNITS = Path(__file__).parents[2] / "systemd"
 SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
 
@@ -19,6 +21,8 @@ def units(tmp_path: Path) -> Path:
     for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.socket")):
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.MULTILINE)
         (tmp_path / unit.name).write_text(text)
+    for folder in UNITS.glob("*.service.d"):
+        shutil.copytree(folder, tmp_path / folder.name)
     return tmp_path
 
 
@@ -40,6 +44,17 @@ def test_its_exposure_is_two_or_less(units: Path, service: str) -> None:
     said = analyze("security", "--offline=true", "--threshold=20", str(units / service))
 
     assert re.search(r"Overall exposure level for \S+: [01]\.\d|: 2\.0", said)
+
+
+def test_the_site_key_comes_as_a_credential_that_the_settings_find(units: Path) -> None:
+    """The drop-in is read with the unit, and what it names is a known variable."""
+    drop_in = units / "evalstopd.service.d" / "mac-key.conf"
+    shown = analyze("verify", str(units / "evalstopd.service"))
+    drop_in.write_text(drop_in.read_text().replace("LoadCredential=mac-key:", "LoadCredential="))
+
+    assert shown.strip() == ""
+    assert "mac-key.conf" in analyze("verify", str(units / "evalstopd.service"))
+    assert {"binding.mac_key"} <= set(known_keys())
 
 
 def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:

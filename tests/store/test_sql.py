@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from evalstopd.core.intent import State
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import Book, Changes
+from evalstopd.report.audit.verify import verify
 from evalstopd.store import migrate, reading
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.sql import SqlStore
@@ -89,40 +90,90 @@ def test_a_process_killed_after_a_record_leaves_all_of_it(url: str) -> None:
         "UPDATE intent_events SET seq = 5",
         "DELETE FROM intent_events",
         "DELETE FROM intents",
+        "UPDATE would_be_stops SET at_s = 1",
+        "DELETE FROM would_be_stops",
+        "UPDATE remarks SET text = 'rewritten'",
+        "DELETE FROM remarks",
+        "UPDATE links SET hash = 'rewritten'",
+        "DELETE FROM links",
         "UPDATE credits SET gpu_hours = 1000",
         "DELETE FROM credits",
     ],
 )
-def test_the_history_of_an_intent_can_only_be_appended_to(url: str, statement: str) -> None:
+def test_what_the_chain_seals_can_only_be_appended_to(url: str, statement: str) -> None:
     """Triggers and the foreign key hold for anyone who comes with SQL."""
     _refuses(url, statement)
 
 
-def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str) -> None:
+@pytest.mark.parametrize("table", ["intent_events", "credits", "would_be_stops", "remarks", "links"])
+def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str, table: str) -> None:
     """TRUNCATE goes past triggers on rows."""
     migrate.upgrade(empty_postgresql_url)
-    _refuses(empty_postgresql_url, "TRUNCATE intent_events")
-    _refuses(empty_postgresql_url, "TRUNCATE credits")
+    _refuses(empty_postgresql_url, f"TRUNCATE {table}")
 
 
-def test_sqlite_refuses_to_replace_an_event(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"INSERT OR REPLACE INTO intent_events VALUES ('{make.intent().id}', 0, 1.0, 'planned', 'rewritten')",
+        "INSERT OR REPLACE INTO would_be_stops SELECT job, restarts, submitted_s, 1.0, '{}' FROM would_be_stops",
+        "INSERT OR REPLACE INTO remarks SELECT id, 'site', 'rewritten', '', 1.0 FROM remarks",
+        "INSERT OR REPLACE INTO credits SELECT intent_id, job, user, account, 1000.0, at_s, 'again' FROM credits",
+        "INSERT OR REPLACE INTO links SELECT seq, kind, ref, digest, 'rewritten' FROM links",
+    ],
+)
+def test_sqlite_refuses_to_replace_what_the_chain_seals(tmp_path: Path, statement: str) -> None:
     """INSERT OR REPLACE deletes without a trigger on DELETE."""
     url = f"sqlite:///{tmp_path}/store.db"
     migrate.upgrade(url)
-    name, job = make.intent().id, key().text
-    _refuses(url, f"INSERT OR REPLACE INTO intent_events VALUES ('{name}', 0, 1.0, 'planned', 'rewritten')")
-    _refuses(url, f"INSERT OR REPLACE INTO credits VALUES ('{name}', '{job}', 'alice', 'ml', 1000.0, 60.0, 'again')")
+    _refuses(url, statement)
 
 
 def _refuses(url: str, statement: str) -> None:
     store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
-    store.record(Changes(intents=(planned,), events=(make.event(planned),), credits=(make.credit(planned),)))
+    booked, said = make.would_be(), make.remark("site")
+    store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(booked,), remarks=(said,)))
+    store.record(Changes(credits=(make.credit(planned),)))
     with pytest.raises(DBAPIError, match=r"append-only|(?i:foreign key)"), engines.write.begin() as connection:
         connection.execute(text(statement))
     engines.dispose()
 
     assert store.events_of([planned.id]) == (make.event(planned),)
+    assert (store.would_be_of([key()]), store.remarks_of(["site"])) == ((booked,), (said,))
     assert store.credits_of([planned.key]) == (make.credit(planned),)
+    assert verify(store).good
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "what", "row"),
+    [
+        ("UPDATE remarks SET text = 'rewritten'", "changed", "remark 5"),
+        ("DELETE FROM would_be_stops", "removed", "would-be stop"),
+        ("UPDATE credits SET gpu_hours = 1000", "changed", "the credit for stop"),
+        ("UPDATE intents SET state = 'vetoed'", "changed", "the state of stop"),
+        ("UPDATE intents SET evidence = 'nonsense'", "changed", "the evidence of stop"),
+        ("INSERT INTO remarks (subject, code, text, at_s) VALUES ('site', 'a', 'b', 1)", "inserted", "remark"),
+    ],
+)
+def test_tampering_is_named_on_either_database(url: str, statement: str, what: str, row: str) -> None:
+    """Whoever may drop the triggers may change the rows: the chain tells which."""
+    store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
+    stops, said = (make.would_be(),), (make.remark("site"),)
+    store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=stops, remarks=said))
+    store.record(Changes(credits=(make.credit(planned),)))
+    with engines.write.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("DROP FUNCTION refuse_to_change() CASCADE"))
+        else:
+            for name in connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars():
+                connection.execute(text(f"DROP TRIGGER {name}"))
+        connection.execute(text(statement))
+    engines.dispose()
+    first = verify(store).first
+
+    assert first is not None
+    assert (first.what, first.row[: len(row)]) == (what, row)
     store.close()
 
 

@@ -1,10 +1,10 @@
 """One small client for MLflow's REST API: asks once, in limited time and size, and says plainly what went wrong."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import httpcore
 import httpx
@@ -23,6 +23,9 @@ _OVERLOADED = (429, 503)
 _TOO_SLOW = (408, 502, 504)
 _NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, httpx.HTTPError, OSError)
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +73,24 @@ class Http:
 
     def get(self, path: str, params: Params) -> Answer:
         """Ask MLflow; `path` is below its REST API, e.g. `/runs/get`, or begins with AJAX for a page's own routes."""
-        return self._exchange(self._client.build_request("GET", self._address(path), params=params))
+        return self._exchange(self._client.build_request("GET", self._address(path), params=params), self._answer)
 
     def post(self, path: str, body: Mapping[str, object]) -> Answer:
         """Tell MLflow something. A 200 proves little: read back."""
-        return self._exchange(self._client.build_request("POST", self._address(path), json=body))
+        return self._exchange(self._client.build_request("POST", self._address(path), json=body), self._answer)
+
+    def status(self, path: str, params: Mapping[str, str]) -> int:
+        """Return the status of MLflow's answer to a question, whatever it is. Raises Unavailable where none comes."""
+        request = self._client.build_request("GET", self._address(path), params=params)
+        return self._exchange(request, lambda response: response.status_code)
 
     def _address(self, path: str) -> str:
         return f"{self._url}{path if path.startswith(AJAX) else _API + path}"
 
-    def _exchange(self, request: httpx.Request) -> Answer:
+    def _exchange(self, request: httpx.Request, take: Callable[[httpx.Response], _T]) -> _T:
         try:
-            with self._deadline.within(self._server.timeout_s):
-                return self._send(request)
+            with self._deadline.within(self._server.timeout_s), closing(self._client.send(request, stream=True)) as got:
+                return take(got)
         except _NO_CONNECTION as error:
             raise Unreachable(self._says(f"cannot connect: {one_line(error) or 'no reason given'}")) from error
         except httpcore.TimeoutException as error:
@@ -90,12 +98,11 @@ class Http:
         except _BROKEN as error:
             raise Unavailable(self._says(f"broken answer: {one_line(error)}")) from error
 
-    def _send(self, request: httpx.Request) -> Answer:
-        with closing(self._client.send(request, stream=True)) as response:
-            if response.status_code != 200:
-                raise self._refusal(response)
-            raw = self._whole(response, self._server.max_bytes)
-            return Answer(self._parsed(raw), len(raw))
+    def _answer(self, response: httpx.Response) -> Answer:
+        if response.status_code != 200:
+            raise self._refusal(response)
+        raw = self._whole(response, self._server.max_bytes)
+        return Answer(self._parsed(raw), len(raw))
 
     def _whole(self, response: httpx.Response, limit: int) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstopd.adapters.mlflow import listing, runs
+from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
@@ -12,7 +12,8 @@ from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.logged import beside, completed
+from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Clock, RunQuery, RunReading
 
@@ -41,7 +42,7 @@ class Ways:
 
 
 class MlflowSource:
-    """Reads runs (MetricsSource), lists them (RunList), writes to them (RunWriter); the HTTP client is not its own."""
+    """MetricsSource, RunFinder, RunList and RunWriter over one HTTP client, which is not its own."""
 
     def __init__(
         self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None, ways: Ways | None = None
@@ -71,6 +72,11 @@ class MlflowSource:
 
     def _gave_trouble(self, query: RunQuery) -> bool:
         return self._roster.is_heavy(query.run_id) or self._ladder.is_alone(RunQuery(query.run_id, query.metric))
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Return for each job the running runs whose tags name it, or why they cannot be told."""
+        now = Pass(self._http, self._pace.workers, self._pace.seconds)
+        return finder.naming(now, self._pace.workers, cluster, raw_ids)
 
     def runs_of(self, experiment: str, most: int) -> tuple[RunFacts, ...]:
         """Return the facts of an experiment's runs, the newest first. Raises Rejected or Unavailable."""
@@ -102,9 +108,11 @@ def _needs(queries: Iterable[RunQuery]) -> dict[str, set[str]]:
 
 def _series(query: RunQuery, facts: RunFacts) -> Iterator[RunQuery]:
     """Yield what is read for a query: its metric, and beside it what the run is known to have."""
+    if not query.metric:
+        return
     yield RunQuery(query.run_id, query.metric)
-    if (errors := f"{query.metric}{STDERR}") in facts.metrics:
-        yield RunQuery(query.run_id, errors)
+    for name in beside(query.metric, facts.metrics):
+        yield RunQuery(query.run_id, name)
     if query.proxy in facts.metrics and query.proxy != query.metric:
         yield RunQuery(query.run_id, query.proxy)
 
@@ -115,12 +123,16 @@ def _reading(
     """Put a reading together; trouble with the proxy costs the alarm that it is for, never the reading."""
     if isinstance(facts, EvalstopError):
         return facts
-    points = series[RunQuery(query.run_id, query.metric)]
-    errors = series.get(RunQuery(query.run_id, f"{query.metric}{STDERR}"), ())
+
+    def read(name: str) -> tuple[Point, ...]:
+        found = series.get(RunQuery(query.run_id, name), ())
+        if isinstance(found, EvalstopError):
+            raise found
+        return found
+
     proxy = series.get(RunQuery(query.run_id, query.proxy), ()) if query.proxy != query.metric else ()
-    if isinstance(points, EvalstopError):
-        return points
-    if isinstance(errors, EvalstopError) and points:
-        return errors
-    with_their = points if isinstance(errors, EvalstopError) else with_errors(points, errors)
-    return RunReading(facts, with_their, () if isinstance(proxy, EvalstopError) else proxy)
+    try:
+        points = completed(query.metric, read(query.metric), facts.metrics, read, query.items)
+    except EvalstopError as error:
+        return error
+    return RunReading(facts, points, () if isinstance(proxy, EvalstopError) else proxy)

@@ -8,10 +8,10 @@ from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.queue import list_jobs
 from evalstopd.adapters.slurm.record import Row
 from evalstopd.adapters.slurm.run import Runner, succeed
-from evalstopd.adapters.slurm.states import REQUEUED, RESIZING, first_word, phase_of
 from evalstopd.core.model import Ending, Life, Phase
 from evalstopd.errors import Unavailable
 from evalstopd.ports import EndingQuery
+from evalstopd.slurmtext.states import REQUEUED, RESIZING, first_word, phase_of
 
 # No field here is a user's text, so lines and bars part the records safely.
 _FIELDS = ("JobID", "JobIDRaw", "State", "Submit", "End", "ExitCode")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from evalstopd.adapters.slurm.gpus import Tres, gpus_of
 from evalstopd.adapters.slurm.nodes import expand
 from evalstopd.adapters.slurm.run import printable
-from evalstopd.adapters.slurm.states import phase_of
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Unavailable
+from evalstopd.slurmtext.states import phase_of
 
 FIELDS = (
     "JobID",
@@ -81,6 +81,7 @@ def read_record(values: Sequence[str]) -> Row:
         work_dir=_text(record, "WorkDir"),
         nodes=expand(record["NodeList"]),
         het_id=_optional(record, "HetJobID"),
+        limit_end_s=_optional(record, "EndTime") if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
         # Slurm's own scheduling never gives a waiting job less than 1: 0 means held, whoever holds it.
         held=phase is Phase.PENDING and _number(record, "PriorityLong") == 0,
     )

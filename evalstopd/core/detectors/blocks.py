@@ -8,11 +8,11 @@ from operator import add
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
-from evalstopd.core.noise import from_curve, unfloored
+from evalstopd.core.noise import from_bends, from_curve, unfloored, unfloored_bends
 
 _SQRT2 = math.sqrt(2)
 _MOST_BLOCKS = 24
-_LOW_BLOCKS = 3
+_QUICK, _SLOW = 3, 6
 _FIRST_VERDICT = 6
 _CAUTION = 12.0
 _GROWS_AFTER = 20
@@ -38,17 +38,24 @@ class Blocks:
     evals. Up to 20
     evals the factor is `c`; after that c (1 + growth ln(evals / 20)), so that a long run is not stopped by the
     mere number of looks. No verdict before 6 evals. No units: `c` is in multiples of the run's own noise.
+    Variants that were tried: `caution` in place of 12; `slow` above 0, with which six low blocks in a row need only
+    that part of the margin; `plain` 1, with which the second differences' own size stands for their spread.
 
     Source: docs/rules.md, "blocks" (own work; persistence is what real curves reward, not single dips).
     """
 
     c: float = 1.75
     growth: float = 0.0
+    caution: float = _CAUTION
+    slow: float = 0.0
+    plain: int = 0
     mode: Mode = Mode.MAX
 
     def __post_init__(self) -> None:
         if not 0 < self.c < math.inf or not 0 <= self.growth < math.inf:
             raise ValueError(f"{self._name}: c above 0 and growth of 0 or more are needed")
+        if not 0 <= self.caution < math.inf or not 0 <= self.slow <= 1 or self.plain not in (0, 1):
+            raise ValueError(f"{self._name}: caution of 0 or more, slow in [0, 1] and plain of 0 or 1 are needed")
 
     @property
     def _name(self) -> str:
@@ -57,7 +64,9 @@ class Blocks:
     @property
     def spec(self) -> str:
         """Return the rule as text."""
-        return f"{self._name}:c={self.c:g},growth={self.growth:g}"
+        variant = (("caution", self.caution, _CAUTION), ("slow", self.slow, 0), ("plain", self.plain, 0))
+        changed = "".join(f",{name}={value:g}" for name, value, usual in variant if value != usual)
+        return f"{self._name}:c={self.c:g},growth={self.growth:g}{changed}"
 
     def start(self, job: JobView) -> _State:
         """Return the state before the first eval."""
@@ -78,25 +87,44 @@ class Blocks:
         size = block_size(count)
         fine = block_means(state.scores, max(1, size // 2))
         blocks = fine if size == 1 else _paired(fine)
-        best, factor = best_stretch(blocks), self._factor(count) * (1 + _CAUTION / len(blocks))
-        noise = max(from_curve(blocks), _logged(state, size))
-        low = _low_blocks(blocks, best, factor * noise)
-        if low and size > 1:
-            noise = max(noise, unfloored(fine) / _SQRT2)
-            low = _low_blocks(blocks, best, factor * noise)
-        if low >= _LOW_BLOCKS:
-            return Stop(self._reason(size, factor * noise, noise, best), _LOW_BLOCKS * size)
-        return Declining(low * size, _LOW_BLOCKS * size, size) if low else KEEP_GOING
+        best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))
+        noise = max(self._shown(blocks), _logged(state, size))
+        found = self._judged(blocks, best, factor * noise)
+        if found is not None and size > 1:
+            noise = max(noise, self._unfloored(fine) / _SQRT2)
+            found = self._judged(blocks, best, factor * noise)
+        if found is None:
+            return KEEP_GOING
+        low, (of, part) = found
+        if low >= of:
+            return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
+        return Declining(low * size, of * size, size)
+
+    def _judged(self, blocks: list[float], best: float, margin: float) -> tuple[int, tuple[int, float]] | None:
+        """Return how many of the last blocks are low, by the pair that is nearest to stopping the run; None: none."""
+        low = _low_blocks(blocks, best, margin, _QUICK)
+        if self.slow and low < _QUICK:
+            slowly = _low_blocks(blocks, best, self.slow * margin, _SLOW)
+            if slowly * _QUICK > low * _SLOW:
+                return slowly, (_SLOW, self.slow)
+        return (low, (_QUICK, 1.0)) if low else None
+
+    def _shown(self, blocks: list[float]) -> float:
+        return from_bends(blocks) if self.plain else from_curve(blocks)
+
+    def _unfloored(self, blocks: list[float]) -> float:
+        return unfloored_bends(blocks) if self.plain else unfloored(blocks)
 
     def _factor(self, count: int) -> float:
         if count <= _GROWS_AFTER:
             return self.c
         return self.c * (1 + self.growth * math.log(count / _GROWS_AFTER))
 
-    def _reason(self, size: int, margin: float, noise: float, best: float) -> str:
+    def _reason(self, of: tuple[int, int], margin: float, noise: float, best: float) -> str:
         side = "below" if self.mode is Mode.MAX else "above"
         shown = best if self.mode is Mode.MAX else -best
-        stretch = f"each of the last {_LOW_BLOCKS} " + ("evals" if size == 1 else f"means of {size} evals")
+        count, size = of
+        stretch = f"each of the last {count} " + ("evals" if size == 1 else f"means of {size} evals")
         return f"{stretch} lies {side} the best stretch ({shown:.6g}) by more than {margin:.3g} (noise {noise:.3g})"
 
 
@@ -130,10 +158,10 @@ def _paired(halves: list[float]) -> list[float]:
     return [(a + b) / 2 for a, b in zip(halves[odd::2], halves[odd + 1 :: 2], strict=True)]
 
 
-def _low_blocks(blocks: list[float], best: float, margin: float) -> int:
-    """Return how many of the newest blocks, up to three, lie below the best stretch by the margin; 0 without one."""
+def _low_blocks(blocks: list[float], best: float, margin: float, most: int) -> int:
+    """Return how many of the newest blocks, up to `most`, lie below the best stretch by the margin; 0 without one."""
     count = 0
-    for block in reversed(blocks[-_LOW_BLOCKS:]):
+    for block in reversed(blocks[-most:]):
         if margin <= 0 or block > best - margin:
             break
         count += 1

@@ -38,12 +38,17 @@ DETECTORS: Mapping[str, Callable[..., Detector]] = MappingProxyType(
 )
 
 
+_PLAIN = (("ema", 1.0), ("noise", 0.0))
+"""What turns smoothed-declines into k-declines: no smoothing, no margin of noise."""
+
+
 def detector(spec: str | Spec, mode: Mode = Mode.MAX) -> Detector:
     """Make a detector from text such as `k-declines:k=2,min_delta=0.06`.
 
-    Raises ValueError, in words a user understands, for an unknown name or parameter or a bad value.
+    `k-declines` with `ema` or `noise` is smoothed-declines, without the one that is not named. Raises ValueError, in
+    words a user understands, for an unknown name or parameter or a bad value.
     """
-    parsed = parse_spec(spec) if isinstance(spec, str) else spec
+    parsed = _smoothed(parse_spec(spec) if isinstance(spec, str) else spec)
     made = DETECTORS.get(parsed.name)
     if made is None:
         raise ValueError(f"unknown rule {parsed.name!r}; known: {', '.join(sorted(DETECTORS))}")
@@ -58,6 +63,13 @@ def detector(spec: str | Spec, mode: Mode = Mode.MAX) -> Detector:
 def parameters(made: Callable[..., Detector]) -> dict[str, Callable[[float], float | int]]:
     """Return the numeric parameters of a detector and how each is read from a number."""
     return {f.name: _whole if f.type is int else float for f in fields(made) if f.type in (int, float)}  # type: ignore[arg-type]
+
+
+def _smoothed(spec: Spec) -> Spec:
+    named = {name for name, _ in spec.params}
+    if spec.name != "k-declines" or named.isdisjoint(dict(_PLAIN)):
+        return spec
+    return Spec("smoothed-declines", (*spec.params, *(pair for pair in _PLAIN if pair[0] not in named)))
 
 
 def _directed(made: Callable[..., Detector]) -> bool:

@@ -8,6 +8,7 @@ from evalstopd.core.model import Eval, JobView, Mode
 from evalstopd.core.noise import from_curve
 
 _KEPT = 24
+_FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class SmoothedDeclines:
 
     The smoothed score is an exponential moving average with weight `ema` for the newest eval (1: none). A fall
     counts if it is larger than `min_delta` (unit of the score); the distance to the best must exceed `noise` times
-    the run's noise, estimated from its last 24 evals. Source: docs/rules.md (own work), after the paper's k declines.
+    the run's noise, estimated from its last 24 evals; where it is asked for, there is no verdict before 4 evals.
+    Source: docs/rules.md (own work), after the paper's k declines.
     """
 
     k: int = 2
@@ -67,6 +69,8 @@ class SmoothedDeclines:
         return _State(recent, smooth, max(state.best, smooth), state.count + 1 if fell else 0)
 
     def _verdict(self, state: _State) -> Verdict:
+        if self.noise and len(state.recent) < _FEWEST:
+            return KEEP_GOING
         if state.count >= self.k and state.best - state.smooth > self.noise * from_curve(state.recent):
             verb = "fell" if self.mode is Mode.MAX else "rose"
             reason = (

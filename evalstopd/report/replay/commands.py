@@ -25,11 +25,21 @@ Labels = Annotated[
 By = Annotated[list[str] | None, typer.Option(help="Rows by group too: family or evals, repeatable.")]
 Metric = Annotated[str, typer.Option(help="Which metric of a run; default: all that are held out, by their names.")]
 Direction = Annotated[Mode | None, typer.Option(help="Which way is better; default: as told, or by the name.")]
+Items = Annotated[
+    int, typer.Option(min=0, help="Items behind each eval of a score in [0, 1], where runs do not log it.")
+]
 MaxEvals = Annotated[int | None, typer.Option(min=2, help="Show a rule at most so many evals, evenly picked.")]
 Base = Annotated[float, typer.Option(min=0, max=1, help="Share of declining runs that the precision is for.")]
 Halves = Annotated[Half, typer.Option(help="Only the sources of one half, split by the hash of their name.")]
 Primary = Annotated[bool, typer.Option("--primary", help="Only each run's primary metric.")]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, for mlflow: sources.")]
+Sacct = Annotated[
+    Path | None,
+    typer.Option(
+        help="Tell savings in GPU-hours: a file of `sacct --json`, or of `sacct --parsable2 --allocations --duplicates "
+        "--allusers --format=JobID,JobIDRaw,Submit,Elapsed,State,AllocTRES,Account,User,Cluster`.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -43,6 +53,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     by: By = None,
     metric: Metric = "",
     mode: Direction = None,
+    items: Items = 0,
     max_evals: MaxEvals = None,
     base_rate: Base = 0.48,
     half: Halves = Half.ALL,
@@ -52,6 +63,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     seed: Annotated[int, typer.Option(help="Seed of the null table.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write one line a run and rule to this file.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Draw curves and trade-offs into this folder.")] = None,
+    sacct: Sacct = None,
     config: Config = None,
     json_out: Json = False,
 ) -> None:
@@ -67,8 +79,9 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         base_rate,
         primary,
         half,
-        run.Pick(metric, mode),
+        run.Pick(metric, mode, items),
         _tracker(context, config),
+        sacct,
     )
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
@@ -85,6 +98,7 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     label: Labels = None,
     metric: Metric = "",
     mode: Direction = None,
+    items: Items = 0,
     max_evals: MaxEvals = None,
     base_rate: Base = 0.48,
     half: Halves = Half.ALL,
@@ -96,7 +110,7 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
     given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
-    ask = run.Ask(*given, run.Pick(metric, mode), _tracker(context, config))
+    ask = run.Ask(*given, run.Pick(metric, mode, items), _tracker(context, config))
     _say(lambda: run.tuned(ask, alpha, json_out=json_out))
 
 

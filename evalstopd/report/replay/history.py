@@ -14,10 +14,19 @@ NEGATIVE = frozenset({"healthy"})
 
 
 @dataclass(frozen=True, slots=True)
+class JobTag:
+    """The Slurm job that a run's tags name: its raw id, and its cluster if that is named. Users write tags."""
+
+    raw_id: str
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """A whole curve. `source` is the unit that is kept together when thresholds are chosen.
 
-    `labels` maps the name of a labelling to `healthy`, `declining`, `declining-from-start` or `ambiguous`.
+    `labels` maps the name of a labelling to `healthy`, `declining`, `declining-from-start` or `ambiguous`. `times_s`
+    has the moment of each eval by the client's clock, of which only differences mean anything; empty: not known.
     """
 
     name: str
@@ -28,6 +37,8 @@ class History:
     evals: tuple[Eval, ...] = field(repr=False)
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     primary: bool = True
+    job: JobTag | None = None
+    times_s: tuple[float, ...] = field(default=(), repr=False)
 
 
 def thinned(history: History, most: int | None) -> History:
@@ -35,8 +46,9 @@ def thinned(history: History, most: int | None) -> History:
     count = len(history.evals)
     if most is None or count <= most:
         return history
-    picked = (round(i * (count - 1) / (most - 1)) for i in range(most))
-    return replace(history, evals=tuple(history.evals[i] for i in picked))
+    picked = [round(i * (count - 1) / (most - 1)) for i in range(most)]
+    times = tuple(history.times_s[i] for i in picked) if history.times_s else ()
+    return replace(history, evals=tuple(history.evals[i] for i in picked), times_s=times)
 
 
 def evals_of(steps: Sequence[float], scores: Sequence[float], stderrs: Sequence[float | None] = ()) -> tuple[Eval, ...]:

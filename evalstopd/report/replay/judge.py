@@ -1,6 +1,5 @@
 """One rule over one run: where it would have stopped, what that would have saved and lost."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -8,6 +7,7 @@ from statistics import median
 from evalstopd.core.curve import is_score
 from evalstopd.core.detectors import Detector, Stop, detector
 from evalstopd.core.model import Eval, JobView, Mode
+from evalstopd.core.noise import spread
 from evalstopd.core.spec import Spec
 from evalstopd.report.replay.history import History
 
@@ -21,7 +21,7 @@ class Outcome:
     `stopped` is the index of the eval it stops at, None where the run goes to its end. `saved` is the share of
     the time from the first eval to the last that is left then. `kept` is the best smoothed score up to the stop;
     `lost` is how far the whole run's best smoothed score lies above it, as a share of the run's 5-95 % range, at
-    most 1.
+    most 1. `left_s` is the time from the stop's eval to the last one, in seconds; None where it is not known.
     """
 
     history: History
@@ -30,18 +30,21 @@ class Outcome:
     saved: float = 0.0
     kept: float | None = None
     lost: float = 0.0
+    left_s: float | None = None
 
 
 def judge(history: History, rule: Spec | str) -> Outcome:
     """Return what a rule would have done. A trigger on the last eval is none: there is nothing left to stop."""
-    evals = [each for each in history.evals if is_score(each.score)]
+    judged = [place for place, each in enumerate(history.evals) if is_score(each.score)]
+    evals = [history.evals[place] for place in judged]
     scores = upward([each.score for each in evals], history.mode)
     stopped = first_stop(detector(rule, history.mode), evals)
     kept = max(smoothed(scores[: stopped + 1] if stopped is not None else scores), default=None)
     shown = kept if kept is None or history.mode is Mode.MAX else -kept
     if stopped is None or kept is None:
         return Outcome(history, len(evals), None, kept=shown)
-    return Outcome(history, len(evals), stopped, _left(stopped, len(evals)), shown, _lost(scores, kept))
+    left_s = history.times_s[-1] - history.times_s[judged[stopped]] if history.times_s else None
+    return Outcome(history, len(evals), stopped, _left(stopped, len(evals)), shown, _lost(scores, kept), left_s)
 
 
 def first_stop(rule: Detector, evals: Sequence[Eval]) -> int | None:
@@ -63,20 +66,6 @@ def smoothed(scores: Sequence[float]) -> list[float]:
     """Return the centred median of three; the ends keep their own score."""
     inner = [median(scores[i - 1 : i + 2]) for i in range(1, len(scores) - 1)]
     return [*scores[:1], *inner, *scores[-1:]] if len(scores) > 1 else list(scores)
-
-
-def spread(scores: Sequence[float]) -> float:
-    """Return the range from the 5th to the 95th percentile."""
-    ordered = sorted(scores)
-    return quantile(ordered, 0.95) - quantile(ordered, 0.05)
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, interpolated linearly."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def _left(stopped: int, evals: int) -> float:

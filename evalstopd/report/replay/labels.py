@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from evalstopd.core.model import Mode
-from evalstopd.core.noise import from_curve
-from evalstopd.report.replay.judge import smoothed, spread, upward
+from evalstopd.core.noise import from_curve, spread
+from evalstopd.report.replay.judge import smoothed, upward
 
 _FEWEST = 6
 _CLEAR, _DOUBTFUL = 4.0, 2.0  # falls, in units of the curve's noise

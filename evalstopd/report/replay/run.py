@@ -7,6 +7,7 @@ from pathlib import Path
 from evalstopd.core.detectors import detector
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured
+from evalstopd.report.replay.compute import Joined, hours, join, read_jobs
 from evalstopd.report.replay.halves import Half, half_of
 from evalstopd.report.replay.history import LABELS, History, thinned
 from evalstopd.report.replay.judge import Outcome
@@ -15,6 +16,7 @@ from evalstopd.report.replay.plots import draw_curves, draw_trade_off
 from evalstopd.report.replay.score import GROUPINGS, Grouping, Row, grouped, outcomes, score
 from evalstopd.report.replay.sources import Pick, Tracker, read_source
 from evalstopd.report.replay.tables import (
+    Accounts,
     as_json,
     as_text,
     nulls_as_json,
@@ -34,7 +36,10 @@ _FEWEST_EVALS = 2
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One call of replay or tune. Empty tuples stand for the defaults; `tracker` opens the site's own."""
+    """One call of replay or tune. Empty tuples stand for the defaults; `tracker` opens the site's own.
+
+    `sacct` is a file of accounting that runs are joined to by their jobs.
+    """
 
     sources: tuple[Path, ...]
     rules: tuple[str, ...] = ()
@@ -46,6 +51,7 @@ class Ask:
     half: Half = Half.ALL
     pick: Pick = field(default_factory=Pick)
     tracker: Callable[[], Tracker] | None = None
+    sacct: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class Places:
 def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
     """Return what each rule would have done. Raises Misconfigured or ValueError in words a user understands."""
     _check(ask)
+    lives = None if ask.sacct is None else read_jobs(ask.sacct)
     histories = load(ask)
     labels = _labels(ask, histories)
     found = {rule: outcomes(histories, rule) for rule in ask.rules or DEFAULT_RULES}
@@ -70,11 +77,16 @@ def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
         for label in labels
         for row in grouped(rule, label, each, ask.base_rate, _by(name))
     ]
+    account = None if lives is None else _accounted(found, join(histories, lives))
     if places.csv is not None:
-        write_csv(places.csv, found)
+        write_csv(places.csv, found, account)
     if places.plots is not None:
         _draw(places.plots, ask, histories, found, labels[0])
-    return as_json(len(histories), rows, groups) if json_out else as_text([*rows, *groups])
+    return as_json(len(histories), rows, groups, account) if json_out else as_text([*rows, *groups], account)
+
+
+def _accounted(found: Mapping[str, Sequence[Outcome]], joined: Joined) -> Accounts:
+    return Accounts(joined, tuple(row for rule, each in found.items() for row in hours(rule, each, joined)))
 
 
 def false_stops(ask: Ask, runs: int, seed: int, *, json_out: bool) -> str:

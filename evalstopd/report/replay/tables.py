@@ -3,10 +3,11 @@
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from evalstopd.report.replay.compute import Hours, Joined, saved_hours
 from evalstopd.report.replay.intervals import Estimate
 from evalstopd.report.replay.judge import Outcome
 from evalstopd.report.replay.nulls import FalseStops
@@ -25,6 +26,17 @@ _COLUMNS = (
 )
 
 
+_HOURS = ("account", "gpu_hours", "gpu_hours_saved")
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """What the rules save in GPU-hours, and which runs could be joined to a job at all."""
+
+    joined: Joined
+    rows: tuple[Hours, ...]
+
+
 _HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
 
 
@@ -34,17 +46,23 @@ def harmless(text: str) -> str:
     return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
-def as_text(rows: Sequence[Row]) -> str:
-    """Return rows as a table: the figure and, in brackets, its 95 % interval."""
+def as_text(rows: Sequence[Row], accounts: Accounts | None = None) -> str:
+    """Return rows as a table: the figure and, in brackets, its 95 % interval; GPU-hours below it."""
     head = ["rule", "label", "group", "runs", "pos", "neg", *_COLUMNS]
-    return columns([head, *([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)])
+    lines = ([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)
+    table = columns([head, *lines])
+    return table if accounts is None else f"{table}\n\n{_hours_as_text(accounts)}"
 
 
-def as_json(curves: int, rows: Iterable[Row], groups: Iterable[Row] = ()) -> str:
+def as_json(curves: int, rows: Iterable[Row], groups: Iterable[Row] = (), accounts: Accounts | None = None) -> str:
     """Return `{"curves": N, "rows": [...]}`, figures as numbers (null: nothing to estimate from), intervals beside."""
     answer: dict[str, Any] = {"curves": curves, "rows": [_plain(row) for row in rows]}
     grouped = [_plain(row) for row in groups]
-    return json.dumps(answer | ({"groups": grouped} if grouped else {}), indent=2)
+    if grouped:
+        answer["groups"] = grouped
+    if accounts is not None:
+        answer["accounting"] = _hours_as_data(accounts)
+    return json.dumps(answer, indent=2)
 
 
 def nulls_as_text(table: Sequence[FalseStops]) -> str:
@@ -98,12 +116,13 @@ def proposal_as_json(found: Proposal) -> str:
     return json.dumps(answer | {"expected": _plain(found.row)}, indent=2)
 
 
-def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]]) -> None:
-    """Write one line a rule and run to a CSV file; what was in the file is replaced."""
+def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]], accounts: Accounts | None = None) -> None:
+    """Write one line a rule and run to a CSV file, with its GPU-hours if joined; what was in the file is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(_HEAD)
-        writer.writerows(_line(rule, each) for rule, outcomes in found.items() for each in outcomes)
+        writer.writerow([*_HEAD, *(() if accounts is None else _HOURS)])
+        for rule, outcomes in found.items():
+            writer.writerows([*_line(rule, each), *_own_hours(each, accounts)] for each in outcomes)
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
@@ -111,6 +130,54 @@ def columns(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
+
+
+def _hours_as_text(accounts: Accounts) -> str:
+    head = ["rule", "account", "jobs", "GPU-hours", "saved GPU-hours", "of these where > 10 % of range is lost"]
+    lines = [
+        [*_whose(each), f"{each.gpu_hours:.1f}", _amount(each.saved), f"{each.losing:.1f}"] for each in accounts.rows
+    ]
+    return f"{columns([head, *lines])}\n{_joined_as_text(accounts.joined)}"
+
+
+def _whose(each: Hours) -> tuple[str, str, str]:
+    return each.rule, harmless(each.account) or "(all)", str(each.jobs)
+
+
+def _joined_as_text(joined: Joined) -> str:
+    left_out = "; ".join(f"{count} of them: {why}" for why, count in joined.missing.items())
+    count = sum(joined.missing.values())
+    said = f"runs joined to a job: {len(joined.runs)} of {len(joined.runs) + count}"
+    return f"{said}; left out of the GPU-hours: {count} ({left_out})" if count else said
+
+
+def _amount(figure: Estimate) -> str:
+    if figure.low is None or figure.high is None:
+        return f"{figure.value or 0.0:.1f}"
+    return f"{figure.value or 0.0:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
+
+
+def _hours_as_data(accounts: Accounts) -> dict[str, Any]:
+    rows = [
+        {
+            "rule": each.rule,
+            "account": each.account,
+            "jobs": each.jobs,
+            "gpu_hours": each.gpu_hours,
+            "gpu_hours_saved": each.saved.value,
+            "gpu_hours_saved_ci95": [each.saved.low, each.saved.high],
+            "gpu_hours_saved_losing": each.losing,
+        }
+        for each in accounts.rows
+    ]
+    return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows}
+
+
+def _own_hours(each: Outcome, accounts: Accounts | None) -> tuple[object, ...]:
+    if accounts is None:
+        return ()
+    job = accounts.joined.job_of(each.history)
+    return ("",) * len(_HOURS) if job is None else (harmless(job.account), job.gpu_hours, saved_hours(each, job))
 
 
 def _line(rule: str, each: Outcome) -> tuple[object, ...]:

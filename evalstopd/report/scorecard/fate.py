@@ -7,9 +7,8 @@ from enum import StrEnum
 from evalstopd.core.curve import best
 from evalstopd.core.intent import Evidence, Intent, State, WouldBeStop
 from evalstopd.core.model import Eval, Mode
-from evalstopd.core.noise import of_evals
+from evalstopd.core.noise import of_evals, spread
 from evalstopd.core.watch import Watch
-from evalstopd.report.replay.judge import spread
 
 _ENDED_BY_US = (State.CANCELLED, State.CONFIRMED)
 _HOUR_S = 3600.0

@@ -21,7 +21,7 @@ from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Ports
 from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store.migrate import upgrade
-from evalstopd.wiring import make_keeper, make_kill_switch, make_metrics, make_store
+from evalstopd.wiring import make_gate, make_keeper, make_kill_switch, make_metrics, make_store
 
 from . import parts
 from .stage import EVAL_S, STEP_S, Stage, cluster_of
@@ -118,6 +118,8 @@ class Daemon:
             store=make_store(self.settings),
             notifier=EmulatedPeople(),
             kill_switch=make_kill_switch(self.settings),
+            finder=metrics,
+            gate=make_gate(self.settings),
         )
         return Loop(ports, Stance(make_rules(self.settings), self.settings.digest, __version__))
 

@@ -20,6 +20,7 @@ NAME = "emulated"
 NODES = 8
 EVAL_S = 600.0  # of virtual time, from one evaluation to the next
 STEP_S = 300.0  # of virtual time, from one pass of the loop to the next
+LIMIT_S = 12 * 3600  # the time limit of each job; no training job reaches it
 OVER_S = 1e6  # the jobs that wait run longer than the demo
 
 
@@ -28,7 +29,7 @@ def cluster_of(who: Owner, work_dir: str, begins_s: float) -> EmulatedCluster:
     options = ClusterOptions(NODES * scene.GPUS, gpus_per_node=scene.GPUS)
     world = Simulation(_jobs(begins_s), Scheduler(policy("fifo")), options)
     user = User(who.uid, who.name)
-    return EmulatedCluster(world, owner_of=lambda record: user, name=NAME, work_dir=work_dir)
+    return EmulatedCluster(world, owner_of=lambda record: user, name=NAME, work_dir=work_dir, limit_s=LIMIT_S)
 
 
 def _jobs(begins_s: float) -> Iterator[TrueJob]:

@@ -51,6 +51,11 @@ class Cluster:
         return self._layout.root
 
     @property
+    def site_key(self) -> Path:
+        """The file of the key that the Prolog derives jobs' secrets from."""
+        return self._layout.site_key
+
+    @property
     def env(self) -> dict[str, str]:
         """What a process needs to speak with this cluster, and nothing else."""
         return {"PATH": PROGRAMS, "SLURM_CONF": str(self._layout.conf), "LC_ALL": "C.UTF-8"}

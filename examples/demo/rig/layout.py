@@ -1,8 +1,14 @@
 """Where everything of a cluster lies below its directory, and the texts of its configuration."""
 
+import secrets
+import shutil
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+
+from evalstopd.keeper import job_secret
+
+SLURM_SCRIPTS = Path(__file__).parents[3] / "systemd" / "slurm"
 
 # Partitions as sites have them; GPU jobs run in `gpu` unless they say otherwise.
 SLURM_CONF = """\
@@ -43,6 +49,10 @@ PriorityWeightPartition=1000
 PriorityWeightQOS=10000
 JobRequeue=1
 GresTypes=gpu
+Prolog={hooks}/prolog
+Epilog={hooks}/epilog
+TaskProlog={hooks}/taskprolog
+PrologFlags=Alloc
 {accounting}
 {nodes}
 PartitionName=gpu Nodes=n[0-{last}] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
@@ -61,6 +71,11 @@ NODE = (
     "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Boards=1 "
     "SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=1000 Gres=gpu:{gpus} State=UNKNOWN"
 )
+# The scripts of the project with this cluster's own key and folder: Slurm runs them without arguments.
+HOOK = """\
+#!/bin/sh
+exec {script} {arguments}
+"""
 SLURMDBD_CONF = """\
 AuthType=auth/munge
 AuthInfo=socket={munge_socket}
@@ -113,6 +128,10 @@ class Layout:
         return self.root / "db"
 
     @property
+    def site_key(self) -> Path:
+        return self.root / "etc" / "mac-key"
+
+    @property
     def munge(self) -> Path:
         return self.root / "munge"
 
@@ -121,7 +140,7 @@ class Layout:
 
     def make(self) -> None:
         """Create the folders; other users may pass through, and see neither state nor keys."""
-        for folder in ("", "etc", "run", "log", "munge", "dev", "spool", "work"):
+        for folder in ("", "etc", "etc/hooks", "run", "log", "munge", "dev", "spool", "work"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
             (self.root / folder).chmod(0o755)
         for private in (self.database, self.run / "state"):
@@ -141,6 +160,22 @@ class Layout:
         dbd.touch(mode=0o600)
         dbd.write_text(SLURMDBD_CONF.format(**self._places()))
         self._make_gpus(size.gpus)
+        self._make_hooks()
+
+    def _make_hooks(self) -> None:
+        """Install the hooks that give each job its secret, as a site does."""
+        if not self.site_key.exists():
+            self.site_key.touch(mode=0o400)
+            self.site_key.write_text(secrets.token_hex(32))
+        installed = self.root / "etc" / "hooks" / "lib"
+        installed.mkdir(exist_ok=True)
+        for file in (*SLURM_SCRIPTS.glob("*.sh"), Path(job_secret.__file__)):
+            shutil.copy(file, installed)
+        jobs = self.root / "run" / "jobs"
+        for name, arguments in (("prolog", f"{self.site_key} {jobs}"), ("epilog", jobs), ("taskprolog", jobs)):
+            hook = installed.parent / name
+            hook.write_text(HOOK.format(script=installed / f"{name}.sh", arguments=arguments))
+            hook.chmod(0o755)
 
     def _make_gpus(self, count: int) -> None:
         # slurmd counts a GPU only where there is a character device.
@@ -156,6 +191,7 @@ class Layout:
             "run": self.run,
             "log": self.log,
             "spool": self.root / "spool",
+            "hooks": self.root / "etc" / "hooks",
             "controller_port": self.port,
             "database_port": self.port + 1,
         }

@@ -1,6 +1,7 @@
 """A real MLflow tracking server on SQLite, as its own process group on a port of its own."""
 
 import os
+import secrets
 import signal
 import subprocess
 import urllib.error
@@ -15,16 +16,25 @@ from .ports import free_block
 
 START_S = 90.0
 TRY_S = 2.0
+AUTH = """\
+[mlflow]
+default_permission = READ
+database_uri = sqlite:///{database}
+admin_username = admin
+authorization_function = mlflow.server.auth:authenticate_request_basic_auth
+"""
 
 
 class MlflowServer:
     """`mlflow server` of the given Python, keeping its data below `directory`; the port survives restarts.
 
-    Linux only. `start` ends a server that a crashed owner left in the same directory.
+    Linux only. `start` ends a server that a crashed owner left in the same directory. With a `password` it has
+    MLflow's basic-auth: `admin` and that password, and nobody without a login.
     """
 
-    def __init__(self, python: str, directory: Path, port: int | None = None) -> None:
+    def __init__(self, python: str, directory: Path, port: int | None = None, *, password: str = "") -> None:
         self._python = python
+        self._password = password
         self._directory = directory.resolve()
         # A cluster may share the directory, so the mark is the database's path.
         self._mark = self._directory / "mlflow.db"
@@ -128,10 +138,21 @@ class MlflowServer:
             str(self._port),
             "--workers",
             "1",
+            *(["--app-name", "basic-auth"] if self._password else []),
         ]
 
     def _environment(self) -> dict[str, str]:
         """Keep the caller's environment, without what would make another server of this one."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
         # Without the job runners: two processes instead of ten, a quarter of the memory.
-        return {**kept, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **processes.marked(self._mark)}
+        own = {**kept, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **processes.marked(self._mark)}
+        return own if not self._password else {**own, **self._auth()}
+
+    def _auth(self) -> dict[str, str]:
+        config = self._directory / "auth.ini"
+        config.write_text(AUTH.format(database=self._directory / "auth.db"))
+        return {
+            "MLFLOW_AUTH_CONFIG_PATH": str(config),
+            "MLFLOW_AUTH_ADMIN_PASSWORD": self._password,
+            "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(16),
+        }

@@ -9,15 +9,17 @@ branch_labels = None
 depends_on = None
 
 _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-# The tables that are only appended to, and how a row of them that is there already is found.
 _APPEND_ONLY = {
-    "intent_events": "SELECT 1 FROM intent_events WHERE intent_id = NEW.intent_id AND seq = NEW.seq",
-    "credits": "SELECT 1 FROM credits WHERE intent_id = NEW.intent_id",
+    "intent_events": ("intent_id", "seq"),
+    "would_be_stops": ("job", "restarts", "submitted_s"),
+    "remarks": ("id",),
+    "links": ("seq",),
+    "credits": ("intent_id",),
 }
 
 
 def upgrade() -> None:
-    """Create the tables, then the triggers that keep the history of intents append-only."""
+    """Create the tables, then the triggers that keep what is sealed by the chain append-only."""
     _jobs()
     _watches()
     _points()
@@ -28,6 +30,7 @@ def upgrade() -> None:
     _would_be_stops()
     _bindings()
     _remarks()
+    _chain()
     _breakers()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
@@ -83,6 +86,7 @@ def _jobs() -> None:
         _whole("gpus"),
         _text("nodes"),
         _text("ending", null=True),
+        _time("limit_end_s", null=True),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
 
@@ -101,9 +105,11 @@ def _watches() -> None:
         _flag("trusted"),
         _time("notice_s"),
         _word("action"),
+        _whole("items"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
+        _text("proof"),
         _text("output_dir", null=True),
         _whole("evals"),
         _whole("declines"),
@@ -264,6 +270,16 @@ def _remarks() -> None:
     op.create_index("ix_remarks_subject", "remarks", ["subject", "code"])
 
 
+def _chain() -> None:
+    op.create_table(
+        "links",
+        sa.Column("seq", _SERIAL, primary_key=True),
+        *(_text(name) for name in ("kind", "ref", "digest", "hash")),
+    )
+    op.create_index("ix_links_ref", "links", ["ref", "kind"])
+    op.create_table("chain_head", _whole("id"), _whole("length"), _text("hash"), sa.PrimaryKeyConstraint("id"))
+
+
 def _breakers() -> None:
     op.create_table(
         "breakers",
@@ -280,19 +296,21 @@ def _breakers() -> None:
 
 
 def _guard_on_sqlite() -> None:
-    for table, same in _APPEND_ONLY.items():
+    for table, key in _APPEND_ONLY.items():
         abort = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
         for verb in ("UPDATE", "DELETE"):
             op.execute(f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {abort}")
         # INSERT OR REPLACE removes a row without telling the trigger on DELETE.
-        op.execute(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({same}) {abort}")
+        same = " AND ".join(f"{column} = NEW.{column}" for column in key)
+        there = f"EXISTS (SELECT 1 FROM {table} WHERE {same})"  # noqa: S608  names of this file's own
+        op.execute(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {there} {abort}")
 
 
 def _guard_on_postgresql() -> None:
+    op.execute(
+        "CREATE FUNCTION refuse_to_change() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
+    )
     for table in _APPEND_ONLY:
-        op.execute(
-            f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION '{table} is append-only'; END $$"
-        )
         when = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
-        op.execute(f"CREATE TRIGGER {table}_append_only {when} EXECUTE FUNCTION {table}_refuse()")
+        op.execute(f"CREATE TRIGGER {table}_append_only {when} EXECUTE FUNCTION refuse_to_change()")

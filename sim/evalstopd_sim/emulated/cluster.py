@@ -28,7 +28,9 @@ class EmulatedCluster:
     """A Slurm that answers at once and always.
 
     `comment_of` gives the comment that a job is submitted with; `reason_of` the eval that a cancel rests on,
-    which the simulation's own books want to know. `fixed` jobs may not be requeued.
+    which the simulation's own books want to know. `limit_s` is the time limit that every job shows, in seconds; none is
+    ended by it, so it must be longer than any job. `fixed` jobs may not be
+    requeued.
     """
 
     world: Simulation
@@ -37,6 +39,7 @@ class EmulatedCluster:
     owner_of: Callable[[Record], User] = lambda record: OWNER
     name: str = "emulated"
     work_dir: str = "/emulated"
+    limit_s: int | None = None
     signals: list[tuple[str, str]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
 
@@ -97,6 +100,7 @@ class EmulatedCluster:
 
     def _picture(self, record: Record) -> Job:
         job, owner = record.job, self.owner_of(record)
+        limited = record.started_s is not None and self.limit_s is not None
         return Job(
             cluster=self.name,
             job_id=record.job_id,
@@ -112,6 +116,7 @@ class EmulatedCluster:
             comment=self.comment_of(record) if record.comment is None else record.comment,
             name=job.truth.job_id,
             work_dir=f"{self.work_dir}/{record.job_id}",
+            limit_end_s=(record.started_s or 0) + (self.limit_s or 0) if limited else None,
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
             held=record.held,
         )

@@ -1,9 +1,10 @@
-"""The ports whose emulation is no more than a good answer: a keeper, people, a switch nobody sets."""
+"""The ports whose emulation is no more than a good answer: a keeper, people, a door, a switch nobody sets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.errors import CheckpointMissing
+from evalstopd.core.binding import RunFacts
+from evalstopd.errors import CheckpointMissing, EvalstopError
 from evalstopd.ports import Message, PinPlace, PinReport, Receipt
 
 
@@ -57,6 +58,19 @@ class EmulatedPeople:
 
     def close(self) -> None:
         """Do nothing: nothing waits."""
+
+
+class NoStrangers:
+    """A tracker's door that opens to nobody without a login, and no runs to be found behind it."""
+
+    def admits_strangers(self) -> bool:
+        """Say no."""
+        return False
+
+    def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
+        """Find nothing: emulated jobs name their runs themselves."""
+        del cluster
+        return dict.fromkeys(raw_ids, ())
 
 
 class NoSwitch:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import JOB_ID_TAG, RunFacts
-from evalstopd.core.curve import STDERR, with_errors
+from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected
 from evalstopd.ports import RunQuery, RunReading
@@ -55,7 +55,7 @@ class EmulatedTracker:
         if run is None:
             return Rejected("no such run")
         facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), run.metrics())
-        points = with_errors(run.points(query.metric), run.points(f"{query.metric}{STDERR}"))
+        points = completed(query.metric, run.points(query.metric), run.metrics(), run.points, query.items)
         return RunReading(facts, points, run.points(query.proxy) if query.proxy else ())
 
     def _writable(self, run_id: str) -> EmulatedRun:

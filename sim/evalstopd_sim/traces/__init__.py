@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from evalstopd.errors import Misconfigured
 from evalstopd_sim.traces.row import Row, Trace, gather
-from evalstopd_sim.traces.sacct import read_sacct, read_sacct_json
+from evalstopd_sim.traces.sacct import read_accounting
 from evalstopd_sim.traces.swf import read_swf
 from evalstopd_sim.traces.table import read_csv
 from evalstopd_sim.truth import TrueJob
@@ -53,10 +53,8 @@ def golden_jobs() -> list[TrueJob]:
 
 def _reader(text: str) -> Callable[[str, list[str]], Iterable[Row | str]]:
     first = text.lstrip().partition("\n")[0]
-    if first.startswith("{"):
-        return read_sacct_json
-    if "|" in first:
-        return read_sacct
+    if first.startswith("{") or "|" in first:
+        return read_accounting
     return read_csv if "," in first else read_swf
 
 

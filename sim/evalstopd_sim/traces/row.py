@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from typing import NamedTuple
 
 from evalstopd.errors import Misconfigured
@@ -69,17 +68,6 @@ def gather(name: str, rows: Iterable[Row | str]) -> Trace:
         tuple(row.where for row in kept),
         tuple(sorted(left_out.items())),
     )
-
-
-def number(text: str, what: str, where: str) -> float:
-    """Read a finite number that is not negative. Raises Misconfigured naming file and line."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise Misconfigured(f"{where}: {what} is not a number: {text[:40]!a}") from None
-    if not isfinite(value) or value < 0:
-        raise Misconfigured(f"{where}: {what} must be finite and not negative, not {text[:40]!a}")
-    return value
 
 
 def _size(outline: Outline) -> int:

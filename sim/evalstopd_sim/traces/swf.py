@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from evalstopd.errors import Misconfigured
-from evalstopd_sim.traces.row import Row, number
+from evalstopd.slurmtext.numbers import number
+from evalstopd_sim.traces.row import Row
 
 _FIELDS = 18
 

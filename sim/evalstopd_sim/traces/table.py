@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 
 from evalstopd.errors import Misconfigured
-from evalstopd_sim.traces.row import Row, number
+from evalstopd.slurmtext.numbers import number
+from evalstopd_sim.traces.row import Row
 
 
 def read_csv(name: str, lines: list[str]) -> Iterator[Row | str]:

@@ -8,17 +8,20 @@ import httpx
 import pytest
 from demo.rig.mlflow_server import MlflowServer
 
+from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.runs import TAG_BYTES, fit
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.errors import Rejected, Unavailable
+from evalstopd.loop.claims import MOST_SOUGHT
 from evalstopd.ports import RunQuery, RunReading
 from evalstopd.report.replay.judge import judge
 from evalstopd.report.replay.sources import read_source
 from tests.adapters.mlflow.tracker import NOW_S, FixedClock, Tracker
 from tests.contracts.metrics_contract import METRIC, MetricsContract, reading
+from tests.contracts.run_finder_contract import RunFinderContract
 from tests.contracts.run_list_contract import RunListContract
 
 pytestmark = pytest.mark.mlflow
@@ -41,6 +44,40 @@ class TestMlflowKeepsTheContractOfRunList(RunListContract):
     @pytest.fixture
     def world(self, tracker: Tracker) -> Tracker:
         return tracker
+
+
+class TestMlflowKeepsTheContractOfRunFinder(RunFinderContract):
+    @pytest.fixture
+    def world(self, tracker: Tracker) -> Tracker:
+        return tracker
+
+
+def test_an_open_server_is_seen_to_be_open(tracker: Tracker):
+    gate = ServerGate(tracker.http, Server(tracker.uri, timeout_s=30))
+    assert gate.admits_strangers()
+    gate.close()
+
+
+def test_runs_are_found_in_every_experiment(tracker: Tracker):
+    experiment = tracker.make_experiment("elsewhere")
+    run_id = tracker.add_run(experiment, 1)
+    tracker.source.tag(run_id, {"slurm.job_id": "8801", "slurm.cluster": "c"})
+    found = tracker.source.naming("c", [8801])[8801]
+    assert isinstance(found, tuple)
+    assert [(run.run_id, run.started_ms) for run in found] == [(run_id, 1)]
+
+
+def test_a_pass_looks_for_a_full_load_of_jobs_in_seconds(tracker: Tracker, record_property):
+    """The most jobs that are looked for at once, among 200 running runs."""
+    for number in range(200):
+        tracker.make_run({"slurm.job_id": str(7_000 + number), "slurm.cluster": "c"}, {})
+    began = time.monotonic()
+    found = tracker.source.naming("c", list(range(7_000, 7_000 + MOST_SOUGHT)))
+    took_s = time.monotonic() - began
+    record_property("seconds", took_s)
+    print(f"{MOST_SOUGHT} jobs looked for among 200 runs: {took_s:.2f} s")
+    assert all(isinstance(answer, tuple) and len(answer) == 1 for answer in found.values())
+    assert took_s < 30
 
 
 def test_replay_reads_an_experiment_of_the_live_server(tracker: Tracker):

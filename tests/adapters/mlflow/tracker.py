@@ -29,6 +29,7 @@ class Tracker:
         self.http = Http(Server(uri, timeout_s=30))
         self.source = MlflowSource(self.http, FixedClock(), caps, None, ways)
         self.runs = self.source
+        self.finder = self.source
 
     def call(self, path: str, body: Mapping[str, object]) -> Any:
         request = urllib.request.Request(

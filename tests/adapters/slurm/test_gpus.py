@@ -2,7 +2,8 @@
 
 import pytest
 
-from evalstopd.adapters.slurm.gpus import Tres, count_gpus, gpus_of
+from evalstopd.adapters.slurm.gpus import Tres, gpus_of
+from evalstopd.slurmtext.tres import count_gpus
 
 TEXTS = {
     "N/A": 0,

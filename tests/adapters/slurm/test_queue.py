@@ -63,6 +63,12 @@ def test_a_pending_jobs_forecast_is_no_start_and_its_allotment_holds_nothing() -
     assert not job.holds_gpus
 
 
+def test_a_running_jobs_end_is_that_of_its_time_limit_and_an_unlimited_one_has_none() -> None:
+    limited, unlimited = record(EndTime="1796005973"), record(JobID="8", ArrayJobID="8")
+    pending = record(JobID="9", ArrayJobID="9", State="PENDING", EndTime="1827538373")
+    assert [job.limit_end_s for job in queue_of(limited, unlimited, pending)] == [1796005973, None, None]
+
+
 def test_unset_texts_are_empty() -> None:
     (job,) = queue_of(record(Comment="(null)", Account="(null)", QOS="N/A", NodeList="", StartTime="N/A"))
     assert (job.comment, job.account, job.qos, job.nodes, job.started_s) == ("", "", "", (), None)

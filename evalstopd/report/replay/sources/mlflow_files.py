@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
 from evalstopd.core.model import Point
 from evalstopd.report.replay.history import History
-from evalstopd.report.replay.sources.series import Pick, histories
+from evalstopd.report.replay.sources.series import Origin, Pick, histories, job_of
 from evalstopd.report.replay.sources.walk import files_below
 
-_METRICS = "metrics"
+_METRICS, _TAGS = "metrics", "tags"
 
 
 def run_folders(folder: Path) -> list[Path]:
@@ -25,7 +26,15 @@ def read_file_store(folder: Path, pick: Pick) -> Iterator[History]:
             str(path.relative_to(metrics)): list(_points(run.name, path))
             for path in files_below(metrics, lambda _: True)
         }
-        yield from histories(run.name, f"experiment {run.parent.name}", "mlflow", series, pick)
+        job = job_of(_tags(run))
+        yield from histories(Origin(run.name, f"experiment {run.parent.name}", "mlflow", job, timed=True), series, pick)
+
+
+def _tags(run: Path) -> dict[str, str]:
+    """Return the tags that name a job; each lies in a file of its own."""
+    wanted = (JOB_ID_TAG, CLUSTER_TAG)
+    files = files_below(run / _TAGS, lambda name: name in wanted)
+    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in files}
 
 
 def _points(run_id: str, path: Path) -> Iterator[Point]:

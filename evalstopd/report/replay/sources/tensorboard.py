@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalstopd.core.model import Point
 from evalstopd.report.replay.history import History
-from evalstopd.report.replay.sources.series import Pick, histories
+from evalstopd.report.replay.sources.series import Origin, Pick, histories
 from evalstopd.report.replay.sources.walk import files_below
 
 MARK = "tfevents"
@@ -36,7 +36,7 @@ def read_event_files(folder: Path, pick: Pick) -> Iterator[History]:
             for key, point in scalars(path.read_bytes()):
                 series.setdefault(key, []).append(point)
         name = str(run.relative_to(folder)) if run != folder else folder.name
-        yield from histories(name, folder.name, "tensorboard", series, pick)
+        yield from histories(Origin(name, folder.name, "tensorboard", timed=True), series, pick)
 
 
 def scalars(data: bytes) -> Iterator[tuple[str, Point]]:

@@ -9,7 +9,7 @@ from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected
 from evalstopd.ports import MetricsSource, RunList, RunQuery, RunReading
 from evalstopd.report.replay.history import History
-from evalstopd.report.replay.sources.series import Pick, histories, wanted
+from evalstopd.report.replay.sources.series import Origin, Pick, histories, job_of, wanted
 
 SCHEME = re.compile(r"mlflow:(?P<experiment>.+)", re.DOTALL)
 MOST_RUNS = 2000
@@ -32,15 +32,21 @@ def read_experiment(tracker: Tracker, experiment: str, pick: Pick) -> Iterator[H
 
 
 def _read(tracker: Tracker, experiment: str, runs: Sequence[RunFacts], pick: Pick) -> Iterator[History]:
-    queries = [RunQuery(run.run_id, key) for run in runs for key in sorted(run.metrics) if wanted(key, pick)]
+    queries = [
+        RunQuery(run.run_id, key, items=pick.items)
+        for run in runs
+        for key in sorted(run.metrics)
+        if wanted(key, pick, run.metrics)
+    ]
     answers = tracker.read(queries)
     series: dict[str, dict[str, Sequence[Point]]] = {}
     for query in queries:
         points = _points(answers[query])
         if points:
             series.setdefault(query.run_id, {})[query.metric] = points
+    jobs = {run.run_id: job_of(run.tags) for run in runs}
     for run_id, each in series.items():
-        yield from histories(run_id, f"experiment {experiment}", "mlflow", each, pick)
+        yield from histories(Origin(run_id, f"experiment {experiment}", "mlflow", jobs[run_id], timed=True), each, pick)
 
 
 def _points(answer: RunReading | EvalstopError) -> tuple[Point, ...]:

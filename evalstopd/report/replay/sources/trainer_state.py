@@ -7,7 +7,7 @@ from typing import Any
 
 from evalstopd.core.model import Point
 from evalstopd.report.replay.history import History
-from evalstopd.report.replay.sources.series import Pick, histories
+from evalstopd.report.replay.sources.series import Origin, Pick, histories
 from evalstopd.report.replay.sources.walk import files_below
 
 FILE = "trainer_state.json"
@@ -26,7 +26,7 @@ def read_trainer_states(folder: Path, pick: Pick) -> Iterator[History]:
             runs[run] = log
     for run, log in sorted(runs.items()):
         name = str(run.relative_to(folder)) if run != folder else folder.name
-        yield from histories(name, folder.name, "trainer", _series(log), pick)
+        yield from histories(Origin(name, folder.name, "trainer"), _series(log), pick)
 
 
 def _run_folder(path: Path) -> Path:

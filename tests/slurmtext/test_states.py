@@ -2,8 +2,8 @@
 
 import pytest
 
-from evalstopd.adapters.slurm.states import first_word, phase_of
 from evalstopd.core.model import Phase
+from evalstopd.slurmtext.states import first_word, phase_of
 
 WORDS = {
     "PENDING": Phase.PENDING,

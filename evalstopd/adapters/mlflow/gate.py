@@ -1,0 +1,56 @@
+"""Whether the tracking server lets anyone in: asked without any credentials, right after it answered with ours."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.server import Server, checked_url
+from evalstopd.errors import Rejected, Unavailable
+
+AGAIN_S = 3_600.0
+_ASKED = {"max_results": "1"}
+_REFUSED = (401, 403)
+_LATER = (408, 429)
+
+
+class ServerGate:
+    """The Gate port. The answer is kept for an hour, and beyond that while the server cannot be asked."""
+
+    def __init__(self, http: Http, server: Server, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._http = http
+        # Not only the headers: an address may carry a name and a password too.
+        bare = str(checked_url(server).copy_with(userinfo=b""))
+        self._stranger = Http(replace(server, uri=bare, username="", password="", token=""))
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._answer: tuple[float, bool] | None = None
+
+    def close(self) -> None:
+        """Close the connections of its own; the client with our credentials is not its own."""
+        self._stranger.close()
+
+    def admits_strangers(self) -> bool:
+        """Tell whether the API answers who does not log in; 401 and 403 are refusals, any other answer is none."""
+        with self._lock:
+            now_s = self._now_s()
+            if self._answer is not None and now_s < self._answer[0] + AGAIN_S:
+                return self._answer[1]
+            try:
+                self._answer = (now_s, self._ask())
+            except Unavailable:
+                if self._answer is None:
+                    raise
+            return self._answer[1]
+
+    def _ask(self) -> bool:
+        # A server that refuses us as well (by its host check, say) shows nothing of strangers.
+        try:
+            self._http.get("/experiments/search", _ASKED)
+        except Rejected as error:
+            raise Unavailable(f"{error}: whether it lets strangers in cannot be told") from error
+        status = self._stranger.status("/experiments/search", _ASKED)
+        if status >= 500 or status in _LATER:
+            raise Unavailable(f"whether it lets strangers in cannot be told: HTTP {status}")
+        return status not in _REFUSED

@@ -1,0 +1,190 @@
+"""Binds a training script's MLflow runs to its Slurm job without a change to the script: MLflow loads it by itself.
+
+Needs MLflow (or mlflow-skinny) and the standard library alone; put it into a training environment by
+`pip install --no-deps`. Two entry points:
+
+* `mlflow.run_context_provider`: a new run gets the tags `slurm.job_id` and `slurm.cluster`.
+* `mlflow.request_header_provider`: MLflow asks it before every request, when the active run, new or resumed, is
+  known. It adds no header: it seals the run with the job's secret (EVALSTOP_JOB_SECRET, from TaskProlog), or, where
+  there is none, lets the job's comment name the run.
+
+A run that another job's tags name already is left alone (an evaluation job may log to a training job's run), unless
+EVALSTOP_TAKE_RUN is set. Runs made by MlflowClient alone are not seen: `link(run_id)` binds those. Training matters
+more than its binding: nothing here raises, waits in the script's own thread, or is tried more than a few times.
+"""
+
+import contextlib
+import importlib
+import os
+import re
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
+from evalstopd.core.mac import MAC_TAG, seal
+
+SECRET_VARIABLE = "EVALSTOP_JOB_SECRET"  # noqa: S105  the variable's name
+TAKE_VARIABLE = "EVALSTOP_TAKE_RUN"
+_COMMAND_S = 20
+_MOST_TRIES = 5
+_PAUSE_S = 60.0
+_RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_JOB_ID = re.compile(r"[0-9]{1,10}", re.ASCII)
+_CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_OLD_LINK = re.compile(r"(?<![^\s,;])mlflow_run=[^\s,;]*[\s,;]*")
+
+
+class SlurmTags:
+    """A provider of tags for new runs."""
+
+    def in_context(self) -> bool:
+        """Tell whether this process is part of a Slurm job."""
+        return bool(job_tags(os.environ))
+
+    def tags(self) -> dict[str, str]:
+        """Return the tags that name the job."""
+        return job_tags(os.environ)
+
+
+class RunBinder:
+    """A provider of request headers that provides none: it sees the active run at every request, and binds it once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tries: dict[str, tuple[int, float]] = {}
+
+    def in_context(self) -> bool:
+        """Bind the active run if there is one that is not bound yet; return False: there are no headers."""
+        with contextlib.suppress(Exception):
+            if job_tags(os.environ):
+                self._see(_active_run())
+        return False
+
+    def request_headers(self) -> dict[str, str]:
+        """Return no headers."""
+        return {}
+
+    def _see(self, run: Any) -> None:
+        if run is None or not self._begin(run.info.run_id):
+            return
+        if is_ours_to_bind(run.data.tags, os.environ):
+            threading.Thread(target=self._bind, args=(run.info.run_id,), name="evalstop-bind", daemon=True).start()
+
+    def _begin(self, run_id: str) -> bool:
+        """Tell whether to try now; a run is tried again a minute after a failure, five times in all."""
+        with self._lock:
+            tries, again_s = self._tries.get(run_id, (0, 0.0))
+            if tries >= _MOST_TRIES or time.monotonic() < again_s:
+                return False
+            self._tries[run_id] = (tries + 1, time.monotonic() + _PAUSE_S)
+            return True
+
+    def _bind(self, run_id: str) -> None:
+        if link(run_id):
+            with self._lock:
+                self._tries[run_id] = (_MOST_TRIES, 0.0)
+
+
+def link(run_id: str) -> bool:
+    """Bind a run to this job: by a seal where the job has a secret, else by the job's comment; never raises.
+
+    Returns whether it is bound; what went wrong is one line on stderr. Outside a Slurm job it does nothing.
+    """
+    if not job_tags(os.environ):
+        return False
+    try:
+        _set_tags(run_id, {**job_tags(os.environ), **seal_tags(os.environ, run_id)})
+        if not os.environ.get(SECRET_VARIABLE):
+            _name_in_comment(run_id)
+    except Exception as error:  # noqa: BLE001  whatever goes wrong must not reach the training script
+        _say(f"run {run_id[:64]!a} is not bound to its job: {error!a}")
+        return False
+    return True
+
+
+def job_tags(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that name the job: the raw id, and the cluster where Slurm tells it; none outside a job.
+
+    Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
+    """
+    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "")
+    if not _JOB_ID.fullmatch(job_id):
+        return {}
+    return {JOB_ID_TAG: job_id, CLUSTER_TAG: cluster} if _CLUSTER.fullmatch(cluster) else {JOB_ID_TAG: job_id}
+
+
+def seal_tags(environment: Mapping[str, str], run_id: str) -> dict[str, str]:
+    """Return the run's seal by the job's secret, if it has one. Raises ValueError for what is no secret."""
+    secret = environment.get(SECRET_VARIABLE, "")
+    return {MAC_TAG: seal(secret, run_id)} if secret else {}
+
+
+def is_ours_to_bind(tags: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Tell whether a run is free or this job's, or the job was told to take over the run of another."""
+    ours = job_tags(environment)
+    other = any(tags.get(name) not in (None, "", value) for name, value in ours.items())
+    return not other or bool(environment.get(TAKE_VARIABLE))
+
+
+def exact_job_id(environment: Mapping[str, str]) -> str:
+    """Return the id that addresses this job alone: `A_T` for a task of an array, whose last raw id is the array's."""
+    if array := environment.get("SLURM_ARRAY_JOB_ID"):
+        return f"{array}_{environment['SLURM_ARRAY_TASK_ID']}"
+    return environment["SLURM_JOB_ID"]
+
+
+def merged(comment: str, run_id: str) -> str:
+    """Put the run into a comment in place of a run named earlier; all else stays. Raises ValueError."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError("the run's id does not fit into a comment")
+    # The link comes first, as some paths cut long comments.
+    return f"mlflow_run={run_id} {_OLD_LINK.sub('', comment)}".rstrip()
+
+
+def comment_in(output: str, separator: str) -> str:
+    """Take the comment out of squeue's answer. Raises ValueError unless it holds exactly one job."""
+    comment, *rest = output.split(separator)
+    if len(rest) != 1 or rest[0].strip():
+        raise ValueError("squeue did not answer with exactly one job")
+    return "" if comment == "(null)" else comment
+
+
+def _active_run() -> Any:
+    """Return the run that this thread, or else any thread, logs to: asynchronous logging has threads of its own."""
+    fluent = sys.modules.get("mlflow.tracking.fluent")
+    if fluent is None:
+        return None
+    elsewhere = getattr(fluent, "_get_latest_active_run", lambda: None)
+    return fluent.active_run() or elsewhere()
+
+
+def _set_tags(run_id: str, tags: Mapping[str, str]) -> None:
+    mlflow, entities = importlib.import_module("mlflow"), importlib.import_module("mlflow.entities")
+    mlflow.MlflowClient().log_batch(run_id, tags=[entities.RunTag(name, value) for name, value in tags.items()])
+
+
+def _name_in_comment(run_id: str) -> None:
+    job = exact_job_id(os.environ)
+    # The comment is free text with newlines in it: a separator that nobody can guess ends it.
+    separator = f"~{secrets.token_hex(12)}"
+    held = comment_in(_slurm("squeue", "-h", "-j", job, "-O", f"Comment:{separator}"), separator)
+    wanted = merged(held, run_id)
+    if wanted != held:
+        _slurm("scontrol", "update", f"JobId={job}", f"Comment={wanted}")
+
+
+def _slurm(*argv: str) -> str:
+    done = subprocess.run(
+        argv, capture_output=True, text=True, errors="surrogateescape", timeout=_COMMAND_S, check=True
+    )
+    return done.stdout
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"evalstopd: {text}\n")

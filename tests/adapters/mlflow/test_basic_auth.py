@@ -1,0 +1,71 @@
+"""A real MLflow server with its own basic-auth: what it checks, and what it does not."""
+
+import base64
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from demo.rig.mlflow_server import MlflowServer
+
+from evalstopd.adapters.mlflow.gate import ServerGate
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.core.binding import RunFacts, Trust, proof_of
+from evalstopd.core.model import Job, Phase
+from tests.adapters.mlflow.tracker import FixedClock
+
+pytestmark = pytest.mark.mlflow
+PASSWORD = "a-long-password-of-tests"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
+    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture
+def settings(guarded: MlflowServer) -> Server:
+    return Server(guarded.uri, timeout_s=30, username="admin", password=PASSWORD)
+
+
+@pytest.fixture
+def http(settings: Server) -> Iterator[Http]:
+    http = Http(settings)
+    yield http
+    http.close()
+
+
+def call(server: MlflowServer, user: str, path: str, body: Mapping[str, object]) -> Any:
+    login = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
+    request = urllib.request.Request(f"{server.uri}/api/2.0/mlflow{path}", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_its_door_is_seen_to_be_closed(http: Http, settings: Server):
+    gate = ServerGate(http, settings)
+    assert not gate.admits_strangers()
+    gate.close()
+
+
+def test_a_user_may_call_himself_another_so_that_a_tag_proves_nothing_there(guarded: MlflowServer, http: Http):
+    """Why `binding.tags` is a statement of its own: basic-auth checks who writes, not whom a run says it is of."""
+    call(guarded, "admin", "/users/create", {"username": "mallory", "password": PASSWORD})
+    experiment = call(guarded, "mallory", "/experiments/create", {"name": "mallory's"})["experiment_id"]
+    tags = [{"key": "slurm.job_id", "value": "7"}, {"key": "slurm.cluster", "value": "c"}]
+    forged = {"experiment_id": experiment, "user_id": "alice", "start_time": 100_000, "tags": tags}
+    call(guarded, "mallory", "/runs/create", forged)
+    (found,) = MlflowSource(http, FixedClock()).naming("c", [7]).values()
+    alices = Job("c", "7", 7, 1001, "alice", Phase.RUNNING, "RUNNING", 90, 100, 0, 8)
+
+    assert isinstance(found, tuple)
+    assert [run.user for run in found] == ["alice"]
+    assert [proof_of(run, alices, Trust(tags=True)) for run in found] == ["tag"]
+    assert [proof_of(run, alices, Trust()) for run in found if isinstance(run, RunFacts)] == [None]

@@ -1,0 +1,82 @@
+"""Accounting files: both forms tell the same, old and new JSON alike; what makes no sense names its place."""
+
+import json
+
+import pytest
+
+from evalstopd.errors import Misconfigured
+from evalstopd.slurmtext.sacct import read_sacct
+
+TABLE = (
+    "JobID|JobIDRaw|Submit|Elapsed|State|AllocTRES|TimelimitRaw|Account|User|Cluster\n"
+    "7_1|8|2026-01-05T10:00:00|01:00:00|CANCELLED by 1000|cpu=8,gres/gpu:a100=4|90|ml|alice|red\n"
+)
+
+
+def record(**changes: object) -> dict[str, object]:
+    limit = {"set": True, "infinite": False, "number": 90}
+    return {
+        "job_id": 8,
+        "account": "ml",
+        "user": "alice",
+        "cluster": "red",
+        "time": {"submission": 1767607200, "elapsed": 3600, "limit": limit},
+        "tres": {"allocated": [{"type": "cpu", "name": "", "count": 8}, {"type": "gres", "name": "gpu", "count": 4}]},
+        "state": {"current": ["CANCELLED"]},
+    } | changes
+
+
+def test_a_table_and_json_tell_the_same() -> None:
+    (row,) = read_sacct("t", TABLE)
+    (found,) = read_sacct("j", json.dumps({"jobs": [record()]}))
+
+    for field in (
+        "raw_id",
+        "submit_s",
+        "elapsed_s",
+        "state",
+        "gpus",
+        "limit_s",
+        "account",
+        "user",
+        "cluster",
+        "is_over",
+    ):
+        assert getattr(row, field) == getattr(found, field)
+    assert (row.job_id, row.gpus, row.elapsed_s, row.limit_s, row.is_over) == ("7_1", 4, 3600.0, 5400.0, True)
+
+
+@pytest.mark.parametrize(("state", "over"), [("RUNNING", False), ("COMPLETED", True), ("SOMETHING NEW", False)])
+def test_old_json_has_one_word_for_the_state_and_a_number_for_the_limit(state: str, over: bool) -> None:
+    old = record(state={"current": state}, time={"submission": 1, "elapsed": 2, "limit": 5})
+    (found,) = read_sacct("j", json.dumps({"jobs": [old]}))
+
+    assert (found.is_over, found.limit_s) == (over, 300.0)
+
+
+def test_types_of_gpus_are_not_counted_beside_their_total() -> None:
+    typed = [{"type": "gres", "name": name, "count": 2} for name in ("gpu", "gpu:a100", "shard")]
+    (found,) = read_sacct("j", json.dumps({"jobs": [record(tres={"allocated": typed})]}))
+
+    assert found.gpus == 2
+
+
+def test_submit_times_may_be_seconds_since_the_epoch() -> None:
+    (found,) = read_sacct("t", TABLE.replace("2026-01-05T10:00:00", "1767607200"))
+
+    assert found.submit_s == 1767607200
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("JobID|State\n", "t:1: sacct's header has no field Submit"),
+        ("", "t:1: sacct's header has no field JobID"),
+        ("{" + '"a":[' * 100_000, "t:1: not the output"),
+        (json.dumps({"jobs": [record(tres=None)]}), r"t:jobs\[0\]: not a job record"),
+        (json.dumps({"jobs": [record(time={"submission": "inf", "elapsed": 1})]}), "submission must be finite"),
+    ],
+)
+def test_what_makes_no_sense_names_its_place(text: str, words: str) -> None:
+    with pytest.raises(Misconfigured, match=words):
+        list(read_sacct("t", text))
