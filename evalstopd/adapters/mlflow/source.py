@@ -1,6 +1,7 @@
 """MLflow as the loop knows it: many runs read side by side, each run's trouble its own; writes one at a time."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import finder, listing, runs
@@ -45,14 +46,20 @@ class MlflowSource:
     """MetricsSource, RunFinder, RunList and RunWriter over one HTTP client, which is not its own."""
 
     def __init__(
-        self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None, ways: Ways | None = None
+        self,
+        http: Http,
+        clock: Clock,
+        caps: Caps | None = None,
+        pace: Pace | None = None,
+        ways: Ways | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         ways = ways or Ways()
         self._http = http
         self._clock = clock
         self._pace = pace or Pace()
         self._ladder = Ladder(ways.rungs, caps or Caps(), self._pace.workers)
-        self._roster = Roster(Footing() if ways.search else None, self._pace.workers)
+        self._roster = Roster(Footing() if ways.search else None, self._pace.workers, now_s)
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Return for each query its reading, or why there is none."""
