@@ -70,6 +70,7 @@ class MlflowSettings(_Part):
     workspace: str = ""
     proxy: SecretStr = SecretStr("")
     ca_file: str = ""
+    client_cert: str = ""
 
 
 class BindingSettings(_Part):
