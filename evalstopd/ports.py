@@ -156,7 +156,8 @@ class RunWriter(Protocol):
 class PinPlace:
     """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name.
 
-    A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant.
+    A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant; nor is one whose
+    trainer logged another `score` of the metric at the step.
     """
 
     uid: int
@@ -165,6 +166,8 @@ class PinPlace:
     pin: str
     step: int
     since_s: int = 0
+    metric: str = ""
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Speaks to the privileged keeper over its socket, and trusts no answer's shape: it does a stranger's file work."""
 
 import json
+import re
 import socket
 from pathlib import Path
 from typing import NoReturn
@@ -16,7 +17,11 @@ from evalstopd.errors import (
 from evalstopd.ports import PinPlace, PinReport
 
 MAX_ANSWER = 64 * 1024
+MAX_PATH = 4500  # characters: the output folder's 4000, the pin's name, ours
+MOST = 2**63 - 1  # files or bytes: what the store can hold
+DIGEST = re.compile(r"[0-9a-f]{64}")
 ERRORS: dict[str, type[EvalstopError]] = {
+    "busy": Unavailable,
     "missing": CheckpointMissing,
     "incomplete": CheckpointIncomplete,
     "changed": Rejected,
@@ -34,15 +39,17 @@ class KeeperClient:
 
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
-        return _report(self._ask("pin", place, checkpoint=place.checkpoint, since_s=place.since_s))
+        more: dict[str, str | float] = {"checkpoint": place.checkpoint, "since_s": place.since_s}
+        answer = self._ask("pin", place, **more, metric=place.metric, score=float(place.score))
+        return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
 
     def verify(self, place: PinPlace) -> PinReport:
         """Check a pin against its manifest and its structure."""
-        return _report(self._ask("verify", place))
+        return _report(self._ask("verify", place), f"/.evalstop/{place.pin}/step-{place.step}")
 
     def publish(self, place: PinPlace) -> PinReport:
         """Verify a pin and make it the job's `best`; the path in the report is that of `best`."""
-        return _report(self._ask("publish", place))
+        return _report(self._ask("publish", place), f"/.evalstop/{place.pin}/best")
 
     def drop(self, place: PinPlace) -> None:
         """Remove a pin; removing what is not there is no error."""
@@ -55,7 +62,7 @@ class KeeperClient:
             _refuse(answer)
         return f"listens at {self._path}"
 
-    def _ask(self, verb: str, place: PinPlace, **more: str | int) -> dict[str, object]:
+    def _ask(self, verb: str, place: PinPlace, **more: str | float) -> dict[str, object]:
         request = {"verb": verb, "uid": place.uid, "output_dir": place.output_dir, "pin": place.pin}
         answer = self._talk(request | {"step": place.step} | more)
         if answer.get("ok") is not True:
@@ -84,9 +91,12 @@ def _refuse(answer: dict[str, object]) -> NoReturn:
     raise ERRORS.get(str(answer.get("kind")), Unavailable)(text)
 
 
-def _report(answer: dict[str, object]) -> PinReport:
+def _report(answer: dict[str, object], ending: str) -> PinReport:
+    """Read a report: the owner's process made it, so its path must at least be one that could be, its numbers too."""
     match answer:
-        case {"path": str(path), "files": int(files), "bytes": int(size), "manifest": str(manifest)}:
+        case {"path": str(path), "files": int(files), "bytes": int(size), "manifest": str(manifest)} if (
+            path.startswith("/") and path.endswith(ending) and path.isprintable() and len(path) <= MAX_PATH
+        ) and (0 <= files <= MOST and 0 <= size <= MOST and DIGEST.fullmatch(manifest)):
             return PinReport(path, files, size, manifest)
         case _:
             raise Unavailable("the keeper's answer has an unknown shape")

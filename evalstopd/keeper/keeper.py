@@ -1,367 +1,87 @@
-"""Pin, verify, publish and drop checkpoints as their owner: the only part of evalstopd that root runs.
+"""The keeper, the only part of evalstopd that runs as root: it lets checkpoints be pinned as their owner.
 
-Root checks the peer and the shape of one JSON request, forks and waits. The child becomes the job's owner for
-good before it touches a path, follows no link, unpickles nothing, answers and exits (which closes its files).
-Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ with step-N, step-N.json, best.
+Root checks the peer and the shape of one JSON request a connection, forks, and waits. The child becomes the job's
+owner for good, then executes as_owner.py, which does all file work and never runs as root. Several requests are
+served at a time, one of each owner, so that nobody's slow file system holds up the others. No path of a request is
+ever touched here, and of an answer only the length and the characters are looked at.
 """
 
 import argparse
 import ctypes
 import errno
-import hashlib
 import json
 import os
 import pwd
 import re
 import resource
 import select
-import shutil
 import signal
 import socket
-import stat
 import sys
-import zipfile
-from collections.abc import Iterator
+import time
 from contextlib import suppress
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from dataclasses import dataclass
+from math import inf
 
-MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so the child never waits on it
-MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
-MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
-MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 32 * 1024**4, 8  # of one checkpoint; a sparse file counts by its size
-MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents are read
-MAX_MEMORY = 2 * 1024**3  # bytes of address space of a child
-PEER_TIME_S = 5.0  # for a connected peer to send its request or to take its answer
-MARKER = "trainer_state.json"  # trainers write it last
-NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
-FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ELOOP}  # the owner himself may not
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe opens without waiting, to be refused
-FOLDER = READ | os.O_DIRECTORY
-PASS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY  # needs no right to list the folder
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "as_owner.py")
+MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so nobody waits on one
+MAX_FILES, MAX_BYTES = 20_000, 32 * 1024**4  # of one checkpoint; a sparse file counts by its size
+MAX_MEMORY = 1024**3  # bytes of address space of a child
+MAX_CHILDREN = 4  # at a time; the unit's MemoryMax= is for as many
+MAX_PEERS = 64  # connected at a time whose request has not come yet
+PEER_TIME_S = 2.0  # for a connected peer to send its request
+NO_NEW_PRIVS, DIE_WITH_PARENT = (38, 1), (1, signal.SIGKILL)  # of prctl(2)
 SHAPES = {  # of a request's fields: type and whole value; text must be printable too
     "verb": (str, r"pin|verify|publish|drop"),
     "uid": (int, r"[0-9]{1,10}"),
     "output_dir": (str, r"(?=.{2,4000}$)(/(?!\.\.?(/|$))[^/]+)+"),  # absolute; no '..', '.' or '//'
     "pin": (str, r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}"),
     "step": (int, r"[0-9]{1,15}"),
-    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),  # of verb pin only, as is since_s:
-    "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint complete before is another one under the same name
+}
+SHAPES_OF_PIN = {  # the same, of verb pin alone
+    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),
+    "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint complete before is another one under the same name,
+    "metric": (str, r".{0,250}"),  # and so is one whose trainer logged another score of this metric
+    "score": (float, r"[-+0-9.e]{1,30}"),
 }
 
 
 class Refusal(Exception):
-    """The answer is no: (kind, why); kinds: missing, incomplete (not yet whole), changed, refused, failed."""
+    """The answer is no: (kind, why); kinds: busy, refused, failed, and those of as_owner.py."""
 
 
-class Missing(Refusal):
-    """The refusal of kind missing."""
+@dataclass(slots=True)
+class Task:
+    """A child at work: for which request, where its answer is read, and until when (monotonic) it may take.
+
+    `peer` is None once it is answered: where not even SIGKILL ends a wait for a file system, the child stays.
+    """
+
+    peer: socket.socket | None
+    data: bytes
+    uid: int
+    answer: int
+    until_s: float
+    why: str = ""
 
 
-class Entry(NamedTuple):
-    """A file in a manifest. No ctime: it changes with each link made and each of the trainer's unlinks."""
-
-    path: str
-    size: int
-    mtime_ns: int
-    inode: int
-
-
-def parse(data: bytes) -> argparse.Namespace:
+def parse(data: bytes, min_uid: int) -> argparse.Namespace:
     """Turn a peer's bytes into a request of the shapes above, or refuse."""
     try:
         asked = json.loads(data)
-        wrong = asked.keys() ^ (SHAPES.keys() - ({"checkpoint", "since_s"} if asked.get("verb") != "pin" else ()))
+        shapes = SHAPES | (SHAPES_OF_PIN if asked.get("verb") == "pin" else {})
     except (ValueError, AttributeError, RecursionError):
         raise Refusal("refused", f"not one JSON object of at most {MAX_MESSAGE} bytes") from None
-    for name in asked.keys() & SHAPES.keys():
-        (kind, shape), value = SHAPES[name], asked[name]
+    wrong = asked.keys() ^ shapes.keys()
+    for name in asked.keys() & shapes.keys():
+        (kind, shape), value = shapes[name], asked[name]
         if type(value) is not kind or not str(value).isprintable() or not re.fullmatch(shape, str(value)):
             wrong.add(name)
     if wrong:
         raise Refusal("refused", f"malformed, missing or unknown: {', '.join(sorted(wrong))}")
+    if asked["uid"] < max(1, min_uid):
+        raise Refusal("refused", f"uid {asked['uid']} is below {max(1, min_uid)}")
     return argparse.Namespace(**asked)
-
-
-# Paths are opened step by step: that refuses what openat2(RESOLVE_NO_SYMLINKS) refuses, on every kernel.
-def enter(folder: int, name: str, flags: int = FOLDER) -> int:
-    """Open a folder below another; it must be the owner's unless we only pass through."""
-    try:
-        inside = os.open(name, flags, dir_fd=folder)
-    except FileNotFoundError:
-        raise Missing("missing", f"no folder {name}") from None
-    except NotADirectoryError:
-        raise Refusal("refused", f"symbolic link, or no folder: {name} (links are not followed)") from None
-    if flags != PASS:
-        judge(os.fstat(inside), name)
-    return inside
-
-
-def judge(status: os.stat_result, path: str) -> Entry:
-    """Describe a file or folder; refuse anything else, and what is not the owner's (who this process is)."""
-    if status.st_uid != os.geteuid():
-        raise Refusal("refused", f"not the owner's: {path}")
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise Refusal("refused", f"a link, a pipe or a device: {path}")
-    return Entry(path, status.st_size, status.st_mtime_ns, status.st_ino)
-
-
-def open_file(folder: int, name: str) -> BinaryIO:
-    """Open a file for reading and judge the very inode that was opened."""
-
-    def opener(path: str, _: int) -> int:
-        file = os.open(path, READ, dir_fd=folder)
-        judge(os.fstat(file), path)
-        return file
-
-    return open(name, "rb", opener=opener)
-
-
-def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
-    """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged."""
-    status = {name: os.lstat(name, dir_fd=folder) for name in os.listdir(folder)}
-    found = {name: judge(status[name], prefix + name) for name in status}
-    folders = {name for name in found if stat.S_ISDIR(status[name].st_mode)}
-    if prefix.count("/") > MAX_DEPTH:
-        raise Refusal("refused", f"folders nested deeper than {MAX_DEPTH}")
-    yield folder, prefix, folders, {name: found[name] for name in found if name not in folders}
-    for name in folders:
-        inside = enter(folder, name)
-        yield from walk(inside, f"{prefix}{name}/")
-        os.close(inside)
-
-
-def listing(folder: int, limits: argparse.Namespace) -> list[Entry]:
-    """Describe every file below, sorted by path; refuse more than the limits."""
-    found: list[Entry] = []
-    size = 0
-    for _, _, _, files in walk(folder):
-        found += files.values()
-        size += sum(entry.size for entry in files.values())
-        if len(found) > limits.max_files or size > limits.max_bytes:
-            raise Refusal("refused", f"more than {limits.max_files} files or {limits.max_bytes} bytes")
-    return sorted(found)
-
-
-def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
-    """Refuse unless the marker is there and every known format whole; sync all to disk; seal the folders."""
-    names = {entry.path for entry in entries}
-    if MARKER not in names:
-        raise Refusal(kind, f"no {MARKER}")
-    read = 0
-    for inside, prefix, _, files in walk(folder):
-        for name, entry in files.items():
-            read += entry.size
-            with open_file(inside, name) as file:
-                try:
-                    check_file(file, entry, prefix, names, whole=read <= MAX_CRC)
-                except Exception as error:  # json and zipfile raise whatever a hostile file provokes
-                    if isinstance(error, MemoryError) or getattr(error, "errno", errno.EINVAL) != errno.EINVAL:
-                        raise
-                    raise Refusal(kind, f"{entry.path}: {error}") from None
-                os.fsync(file.fileno())
-        os.fsync(inside)
-        os.fchmod(inside, 0o500)  # never a file's mode: the trainer's file has the same
-
-
-def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, whole: bool) -> None:
-    """Raise something unless the file is whole; contents are only read where `whole` says that there is time."""
-    if entry.path == MARKER:
-        json.loads(file.read(MAX_JSON)).keys()
-    elif entry.path.endswith(".index.json"):
-        shards = json.loads(file.read(MAX_JSON)).get("weight_map", {}).values()
-        if lost := {prefix + shard for shard in shards} - names:
-            raise ValueError(f"no {min(lost)}")
-    elif entry.path.endswith(".safetensors"):
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(min(length, MAX_HEADER)))
-        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        if 8 + length + max(ends, default=0) != entry.size:
-            raise ValueError("size and header differ")
-    elif entry.path.endswith((".pt", ".pth", ".bin", ".ckpt")):
-        check_weights(file, whole=whole)
-
-
-def check_weights(file: BinaryIO, *, whole: bool) -> None:
-    """Raise something if a file of weights is empty or, being a zip, has no directory or a wrong CRC.
-
-    What is compressed is not read: trainers store, and a small file may unfold to any size.
-    """
-    start = file.read(4)
-    if not start:
-        raise ValueError("empty")
-    if start != b"PK\3\4":
-        return
-    archive = zipfile.ZipFile(file)
-    stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
-    if whole and stored and archive.testzip():
-        raise ValueError("a wrong CRC")
-
-
-def link_all(source: int, target: int) -> None:
-    """Link every file below into the target, as fast as may be: the trainer may be deleting them."""
-    for inside, prefix, folders, files in walk(source):
-        for name in folders:
-            os.mkdir(prefix + name, 0o700, dir_fd=target)
-        for name in files:
-            with open_file(inside, name) as file:
-                link_or_copy(file.fileno(), prefix + name, target)
-
-
-def link_or_copy(file: int, name: str, target: int) -> None:
-    """Link the open inode itself, or copy it where links do not reach."""
-    try:  # with a dir fd this is linkat(AT_SYMLINK_FOLLOW), without it link(2), which does not follow /proc
-        os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=target, follow_symlinks=True)
-    except OSError as error:
-        if error.errno not in NOT_LINKABLE:
-            raise
-        copy = os.open(name, WRITE, 0o600, dir_fd=target)
-        while os.sendfile(copy, file, None, 2**30):
-            pass
-        os.close(copy)
-
-
-def remove(folder: int, name: str) -> None:
-    """Remove a file or link, or a tree, sealed or not."""
-    if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
-        return os.unlink(name, dir_fd=folder)
-    for inside, _, _, _ in walk(enter(folder, name)):
-        os.fchmod(inside, 0o700)
-    return shutil.rmtree(name, dir_fd=folder)
-
-
-class Pin:
-    """One step's pin; this process is its owner."""
-
-    def __init__(self, asked: argparse.Namespace, limits: argparse.Namespace) -> None:
-        *above, name = asked.output_dir.split("/")[1:]
-        self.asked, self.limits, self.step = asked, limits, f"step-{asked.step}"
-        self.draft, self.manifest = f".tmp-{self.step}", f"{self.step}.json"
-        self.above, path = os.open("/", PASS), "/" + "/".join(above)
-        for part in above:
-            self.above = enter(self.above, part, PASS)
-        self.place = self.above
-        if os.fstat(self.above).st_uid != asked.uid:
-            self.place, path = enter(self.above, name), asked.output_dir
-        self.path = f"{path.rstrip('/')}/.evalstop/{asked.pin}"
-
-    def pin(self) -> dict[str, Any]:
-        """Make the pin, unless it is there and unchanged."""
-        with suppress(Missing):
-            return self.verify()
-        source = enter(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.checkpoint)
-        before = listing(source, self.limits)
-        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in before):
-            raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
-        home = self._home(make=True)
-        for name in {self.draft, self.manifest} & set(os.listdir(home)):  # left by a child that was killed
-            remove(home, name)
-        os.mkdir(self.draft, 0o700, dir_fd=home)
-        try:
-            entries = self._fill(source, enter(home, self.draft), before)
-        except BaseException:
-            remove(home, self.draft)
-            raise
-        with open(os.open(self.manifest, WRITE, 0o600, dir_fd=home), "w", encoding="ascii") as text:
-            json.dump(entries, text)
-            text.flush()
-            os.fsync(text.fileno())
-        os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
-        os.fsync(home)
-        return self._answer(entries)
-
-    def _fill(self, source: int, target: int, before: list[Entry]) -> list[Entry]:
-        """Link first, sync last: any other order loses the race with a trainer that rotates."""
-        link_all(source, target)
-        entries = listing(target, self.limits)
-        sizes = [entry[:2] for entry in entries]
-        if listing(source, self.limits) != before or sizes != [entry[:2] for entry in before]:
-            raise Refusal("incomplete", "the checkpoint changed while it was pinned")
-        require_whole(target, entries, "incomplete")
-        if listing(target, self.limits) != entries:
-            raise Refusal("incomplete", "still being written")
-        return entries
-
-    def verify(self) -> dict[str, Any]:
-        """Compare the pin with its manifest, and look whether it is whole."""
-        home = self._home()
-        folder = enter(home, self.step)
-        entries = listing(folder, self.limits)
-        if odd := set(entries) ^ set(self._recorded(home)):
-            raise Refusal("changed", f"not as pinned: {min(odd).path}")
-        require_whole(folder, entries, "changed")
-        return self._answer(entries)
-
-    def publish(self) -> dict[str, Any]:
-        """Let `best` point to the pin, after verifying it."""
-        answer, home = self.verify(), self._home()
-        if ".tmp-best" in os.listdir(home):
-            remove(home, ".tmp-best")
-        os.symlink(self.step, ".tmp-best", dir_fd=home)
-        os.rename(".tmp-best", "best", src_dir_fd=home, dst_dir_fd=home)
-        os.fsync(home)
-        return answer | {"path": f"{self.path}/best"}
-
-    def drop(self) -> dict[str, Any]:
-        """Remove the pin and what it left; nothing there is fine. The manifest allows it, so goes last."""
-        try:
-            home = self._home()
-        except Missing:
-            return self._answer([])
-        there = set(os.listdir(home))
-        entries = self._recorded(home) if there & {self.step, self.manifest} else []
-        if "best" in there and os.readlink("best", dir_fd=home) == self.step:
-            remove(home, "best")
-        for name in (self.draft, self.step, self.manifest):
-            if name in there:
-                remove(home, name)
-        os.fsync(home)
-        return self._answer(entries)
-
-    def _home(self, *, make: bool = False) -> int:
-        """Open, or make, the folder that holds the job's pins."""
-        folder = self.place
-        for name in (".evalstop", self.asked.pin):
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=folder)
-            folder = enter(folder, name)
-        return folder
-
-    def _recorded(self, home: int) -> list[Entry]:
-        """Read the manifest."""
-        try:
-            with open_file(home, self.manifest) as file:
-                return [Entry(*row) for row in json.loads(file.read(MAX_JSON))]
-        except (FileNotFoundError, ValueError, TypeError, RecursionError):
-            raise Refusal("changed", f"no readable {self.manifest} beside the pin") from None
-
-    def _answer(self, entries: list[Entry]) -> dict[str, Any]:
-        digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()
-        size = sum(entry.size for entry in entries)
-        path = f"{self.path}/{self.step}"
-        return {"ok": True, "path": path, "files": len(entries), "bytes": size, "manifest": digest}
-
-
-def become(uid: int, args: argparse.Namespace) -> None:
-    """Turn this process into the owner: no privilege, no environment, little memory, no way back."""
-    try:
-        owner = pwd.getpwuid(uid)
-    except (KeyError, OverflowError):
-        raise Refusal("refused", f"no user {uid}") from None
-    groups, gid = os.getgrouplist(owner.pw_name, owner.pw_gid), owner.pw_gid
-    cpu_s = int(args.time_limit_s) + 1
-    limits = {"CORE": 0, "NPROC": 0, "CPU": cpu_s, "AS": MAX_MEMORY, "FSIZE": args.max_bytes}
-    for name, most in limits.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
-    os.setgroups(groups)
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-    if ctypes.CDLL(None).prctl(38, 1, 0, 0, 0):  # PR_SET_NO_NEW_PRIVS
-        raise OSError(errno.EPERM, "no_new_privs")
-    os.environ.clear()
-    os.umask(0o077)
-    os.chdir("/")
 
 
 def refusal(kind: str, why: str) -> bytes:
@@ -370,65 +90,171 @@ def refusal(kind: str, why: str) -> bytes:
     return json.dumps({"ok": False, "kind": kind, "why": line}).encode()
 
 
-def work(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
-    """Do, in the child, what was asked."""
+def set_limits(**most: int) -> None:
+    """Lower resource limits of this process and of what it executes, for good."""
+    for name, value in most.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+
+
+def become(uid: int, args: argparse.Namespace) -> None:
+    """Turn this process into the owner: no privilege, little memory, no way back; it dies with the keeper."""
+    try:
+        owner = pwd.getpwuid(uid)
+    except (KeyError, OverflowError):
+        raise Refusal("refused", f"no user {uid}") from None
+    groups, gid = os.getgrouplist(owner.pw_name, owner.pw_gid), owner.pw_gid
+    set_limits(CORE=0, CPU=int(args.time_limit_s) + 1, AS=MAX_MEMORY, FSIZE=args.max_bytes)
+    os.setgroups(groups)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    set_limits(NPROC=0)  # earlier, an owner who runs anything could execute nothing
+    for option in (NO_NEW_PRIVS, DIE_WITH_PARENT):
+        if ctypes.CDLL(None).prctl(*option, 0, 0, 0):
+            raise OSError(errno.EPERM, "prctl")
+    if os.getppid() != args.keeper:
+        raise Refusal("failed", "the keeper is gone")
+    os.umask(0o077)
+    os.chdir("/")
+
+
+def turn_into_owner(asked: argparse.Namespace, args: argparse.Namespace, request: int, answer: int) -> None:
+    """Go on, in the child, as the owner's process. Root opens the program: the owner need not reach it."""
+    signal.set_wakeup_fd(-1)  # before anybody but root may send this process a signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends the keeper, but no child at work
+    program = os.open(PROGRAM, os.O_RDONLY)
     try:
         become(asked.uid, args)
-        return json.dumps(getattr(Pin(asked, args), asked.verb)()).encode()
+        for ours, standard in ((program, 0), (answer, 1), (answer, 2)):
+            os.dup2(ours, standard)
+        os.set_inheritable(request, True)
+        os.closerange(3, request)  # whatever else root was started with
+        os.closerange(request + 1, 2**16)
+        os.execve(sys.executable, [sys.executable, "-I", "-S", "-", str(request)], {})  # noqa: S606 - no shell
     except Refusal as no:
-        return refusal(*no.args)
-    except FileNotFoundError:
-        return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
-    except OSError as error:
-        kind = "refused" if error.errno in FORBIDDEN else "failed"
-        return refusal(kind, f"{error.strerror}: {error.filename}")
+        os.write(answer, refusal(*no.args))
     except Exception as error:  # noqa: BLE001 - whatever it is, the peer gets an answer
-        return refusal("failed", repr(error))
+        os.write(answer, refusal("failed", repr(error)))
 
 
-def supervise(asked: argparse.Namespace, args: argparse.Namespace) -> bytes:
-    """Fork, wait for the child's answer, kill it past the time limit."""
-    answer, childs_end = os.pipe()
-    if not (child := os.fork()):
-        try:
-            os.closerange(3, childs_end)  # the sockets and the pipe's other end, all opened earlier
-            os.write(childs_end, work(asked, args))
-        finally:
-            os._exit(0)
-    os.close(childs_end)
-    ended = select.poll()
-    ended.register(answer, 0)  # hang-up only: the child is gone
-    why = "the child died"
-    if not ended.poll(args.time_limit_s * 1000):
-        os.kill(child, signal.SIGKILL)
-        why = f"timed out after {args.time_limit_s:g} s"
-    os.waitpid(child, 0)
-    said = os.read(answer, MAX_MESSAGE)
-    os.close(answer)
-    return said or refusal("failed", why)
-
-
-def serve(peer: socket.socket, args: argparse.Namespace) -> None:
-    """Answer one peer's one request and log both; a peer that is slow or gone is left alone."""
-    data = b""
-    peer.settimeout(PEER_TIME_S)
-    peer_uid = int.from_bytes(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+def start(asked: argparse.Namespace, args: argparse.Namespace) -> tuple[int, int]:
+    """Fork; return the child's pid and the pipe that its answer comes through."""
+    (request, request_in), (answer, answer_in) = os.pipe(), os.pipe()
+    limits = {"max_files": args.max_files, "max_bytes": args.max_bytes}
+    os.set_blocking(request_in, False)  # a kernel short of pipes may make it hold less
     try:
-        data = peer.recv(MAX_MESSAGE)
-        if peer_uid not in {0, args.allow_uid}:
-            raise Refusal("refused", f"uid {peer_uid} may not ask")
-        asked = parse(data)
-        if asked.uid < max(1, args.min_uid):
-            raise Refusal("refused", f"uid {asked.uid} is below {max(1, args.min_uid)}")
-        said = supervise(asked, args)
-    except Refusal as no:
-        said = refusal(*no.args)
-    except OSError as error:
-        said = refusal("failed", str(error))
-    with suppress(OSError):
+        os.write(request_in, json.dumps(vars(asked) | limits).encode())
+        if not (child := os.fork()):
+            try:
+                turn_into_owner(asked, args, request, answer_in)
+            finally:
+                os._exit(1)
+    except OSError:
+        os.close(answer)
+        raise
+    finally:
+        for end in (request, request_in, answer_in):
+            os.close(end)
+    os.set_blocking(answer, False)  # the owner may keep the other end open, or never have written
+    return child, answer
+
+
+def read_answer(answer: int) -> bytes:
+    """Read what a child that is gone has said. It was the owner's process: only one printable line passes."""
+    said = b""
+    with suppress(BlockingIOError):
+        said = os.read(answer, MAX_MESSAGE)
+    os.close(answer)
+    return said if not said or re.fullmatch(rb'\{"ok": [ -~]*\}', said) else refusal("failed", ascii(said[-300:]))
+
+
+def reply(peer: socket.socket, asked: bytes, said: bytes) -> None:
+    """Answer, hang up and log both; a peer that is gone is left alone."""
+    peer_uid = uid_of(peer)
+    with suppress(OSError), peer:
         peer.send(said)
     with suppress(OSError):
-        sys.stderr.write(f"uid {peer_uid} asked {data[:500]!a}, answer {said[:500]!a}\n")
+        sys.stderr.write(f"uid {peer_uid} asked {asked[:500]!a}, answer {said[:500]!a}\n")
+
+
+def uid_of(peer: socket.socket) -> int:
+    """Ask the kernel who connected."""
+    return int.from_bytes(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+
+
+class Keeper:
+    """The loop: it waits for peers, for children that end, and for SIGTERM; it never waits for one of them alone."""
+
+    def __init__(self, listener: socket.socket, args: argparse.Namespace) -> None:
+        self.listener, self.args = listener, args
+        self.peers: dict[socket.socket, float] = {}  # connected, until when (monotonic) their request may come
+        self.tasks: dict[int, Task] = {}  # by the child's pid
+        self.signals, signalled = os.pipe()
+        for end in (self.signals, signalled):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(signalled)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+
+    def run(self) -> None:
+        """Serve until SIGTERM, then until each request at work is answered."""
+        ending = False
+        while not ending or any(task.peer for task in self.tasks.values()):
+            waited_for: list[int | socket.socket] = [self.signals, *self.peers]
+            if not ending and len(self.peers) < MAX_PEERS:
+                waited_for.append(self.listener)
+            ready, _, _ = select.select(waited_for, [], [], self.patience_s())
+            if self.signals in ready:
+                ending |= signal.SIGTERM in os.read(self.signals, 4096)
+            for peer in self.peers.keys() & set(ready):
+                self.attend(peer)
+            if self.listener in ready:
+                self.peers[self.listener.accept()[0]] = time.monotonic() + PEER_TIME_S
+            self.look_after()
+
+    def patience_s(self) -> float | None:
+        """Return how long nothing is due."""
+        due_s = min([*self.peers.values(), *(task.until_s for task in self.tasks.values())], default=inf)
+        return None if due_s == inf else max(0.0, due_s - time.monotonic())
+
+    def attend(self, peer: socket.socket) -> None:
+        """Read a peer's request and start a child on it, or say why not."""
+        del self.peers[peer]
+        data = b""
+        try:
+            data = peer.recv(MAX_MESSAGE)
+            if uid_of(peer) not in {0, self.args.allow_uid}:
+                raise Refusal("refused", f"uid {uid_of(peer)} may not ask")
+            asked = parse(data, self.args.min_uid)
+            if len(self.tasks) >= self.args.max_children or asked.uid in {task.uid for task in self.tasks.values()}:
+                raise Refusal("busy", f"{len(self.tasks)} requests at work, one of each owner")
+            child, answer = start(asked, self.args)
+            self.tasks[child] = Task(peer, data, asked.uid, answer, time.monotonic() + self.args.time_limit_s)
+        except Refusal as no:
+            reply(peer, data, refusal(*no.args))
+        except OSError as error:
+            reply(peer, data, refusal("failed", str(error)))
+
+    def look_after(self) -> None:
+        """Answer for each child that has ended; kill those past the time limit; send silent peers away."""
+        now_s = time.monotonic()
+        for child, task in list(self.tasks.items()):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                del self.tasks[child]
+                self.answer(task, read_answer(task.answer) or refusal("failed", task.why or "the child died"))
+            elif now_s > task.until_s and not task.why:
+                os.kill(child, signal.SIGKILL)
+                task.why, task.until_s = f"timed out after {self.args.time_limit_s:g} s", now_s + PEER_TIME_S
+            elif now_s > task.until_s:
+                self.answer(task, refusal("failed", task.why))
+        for peer in [peer for peer, until_s in self.peers.items() if now_s > until_s]:
+            del self.peers[peer]
+            reply(peer, b"", refusal("failed", "timed out"))
+
+    def answer(self, task: Task, said: bytes) -> None:
+        """Answer a task's peer, once."""
+        if task.peer:
+            reply(task.peer, task.data, said)
+        task.peer, task.until_s = None, inf
 
 
 def listen(path: str, gid: int) -> socket.socket:
@@ -440,16 +266,6 @@ def listen(path: str, gid: int) -> socket.socket:
     os.setegid(os.getgid())
     listener.listen()
     return listener
-
-
-def run(listener: socket.socket, args: argparse.Namespace) -> NoReturn:
-    """Serve one request after the other; SIGTERM ends us between two, and is no matter of a child's."""
-    while True:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        peer, _ = listener.accept()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        with peer:
-            serve(peer, args)
 
 
 def user(text: str) -> int:
@@ -465,15 +281,17 @@ def main() -> None:
     parser.add_argument("--allow-gid", type=int, default=0, help="group of the socket made (default: root)")
     parser.add_argument("--min-uid", type=int, default=1000, help="act for no user below (never for root)")
     parser.add_argument("--time-limit-s", type=float, default=60, help="for one request")
+    parser.add_argument("--max-children", type=int, default=MAX_CHILDREN, help="requests served at a time")
     parser.add_argument("--max-files", type=int, default=MAX_FILES, help="of one checkpoint")
     parser.add_argument("--max-bytes", type=int, default=MAX_BYTES, help="of one checkpoint")
-    args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    args = parser.parse_args(namespace=argparse.Namespace(keeper=os.getpid()))
+    if not os.access(PROGRAM, os.R_OK):
+        parser.error(f"no {PROGRAM}: it belongs beside this program")
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
-        run(socket.socket(fileno=3), args)
+        return Keeper(socket.socket(fileno=3), args).run()
     listener = listen(args.socket or parser.error("no --socket, and none from systemd"), args.allow_gid)
     try:
-        run(listener, args)
+        return Keeper(listener, args).run()
     finally:
         os.unlink(args.socket)
 

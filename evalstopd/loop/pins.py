@@ -121,7 +121,8 @@ class PinDesk:
             return None
         folder = posixpath.normpath(posixpath.join(one.sighting.job.work_dir, watch.output_dir))
         folder = f"/{folder.lstrip('/')}"  # normpath keeps two leading slashes
-        return PinPlace(pin.key.uid, folder, f"checkpoint-{pin.step}", pin_name(pin.key), pin.step, int(pin.since_s))
+        names = (f"checkpoint-{pin.step}", pin_name(pin.key))
+        return PinPlace(pin.key.uid, folder, *names, pin.step, int(pin.since_s), watch.metric_now, pin.score)
 
 
 def pin_name(key: JobKey) -> str:

@@ -16,6 +16,7 @@ from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally, TickReport
+from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import book_receipts, tell_early
 from evalstopd.ports import Book, Ports
 
@@ -112,8 +113,8 @@ class Loop:
         desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         ledger = Ledger(self.ports.store, now_s)
-        acts = Acts(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
-        acts.serve(intents)
+        scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
+        Acts(scene).serve(intents)
 
 
 def _by_step(pins: tuple[Pin, ...]) -> Mapping[tuple[JobKey, int], Pin]:

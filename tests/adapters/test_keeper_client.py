@@ -1,6 +1,7 @@
 """The client against the real keeper, and against sockets that answer nonsense or nothing."""
 
 import contextlib
+import json
 import shutil
 import socket
 import threading
@@ -40,6 +41,12 @@ def running(place: World) -> Iterator[Keeper]:
 @pytest.fixture
 def client(running: Keeper) -> KeeperPort:
     return KeeperClient(running.path, 30)
+
+
+def told(**changes: object) -> bytes:
+    """Compose what a pin of step 1 answers, some of it changed: the owner can forge any of it."""
+    good = {"ok": True, "path": "/x/.evalstop/c-1-1/step-1", "files": 1, "bytes": 1, "manifest": "f" * 64}
+    return json.dumps(good | changes).encode()
 
 
 def at(place: World, step: int = 200) -> PinPlace:
@@ -126,6 +133,16 @@ def answering(path: Path, answer: bytes | None) -> Iterator[KeeperClient]:
         (b'{"ok": 1, "path": "/x", "files": 1, "bytes": 1, "manifest": ""}', Unavailable),
         (b'{"ok": true, "path": "/x", "files": "1", "bytes": 1, "manifest": ""}', Unavailable),
         (b'{"ok": true}', Unavailable),
+        (told(path="/x/.evalstop/c-1-1/step-2"), Unavailable),
+        (told(path="x/.evalstop/c-1-1/step-1"), Unavailable),
+        (told(path="/\x1b[2J/.evalstop/c-1-1/step-1"), Unavailable),
+        (told(path="/" + "x" * 5000 + "/.evalstop/c-1-1/step-1"), Unavailable),
+        (told(files=-1), Unavailable),
+        (told(bytes=2**63), Unavailable),
+        (told(bytes=10**400), Unavailable),
+        (told(manifest="f" * 63), Unavailable),
+        (told(manifest="F" * 64), Unavailable),
+        (b'{"ok": false, "kind": "busy", "why": "x"}', Unavailable),
         (b'{"ok": false, "kind": "unheard of", "why": "x"}', Unavailable),
         (b'{"ok": false, "kind": ["missing"], "why": "x"}', Unavailable),
         (b'{"ok": false, "kind": "missing", "why": "x"}', CheckpointMissing),
@@ -141,6 +158,13 @@ def test_no_answer_is_taken_for_more_than_it_says(
 
     assert type(caught.value) is error
     assert str(caught.value).isprintable()
+
+
+def test_an_answer_of_the_known_shape_is_taken(tmp_path: Path) -> None:
+    with answering(tmp_path / "s", told()) as client:
+        report = client.pin(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+
+    assert report == PinReport("/x/.evalstop/c-1-1/step-1", 1, 1, "f" * 64)
 
 
 def test_no_keeper_is_unavailable(tmp_path: Path) -> None:

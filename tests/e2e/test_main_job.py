@@ -66,7 +66,8 @@ def check_words(site: Site, job: str) -> None:
     assert run["tags"]["evalstop.checkpoint"] == intent.kept_path
     assert intent.kept_path in events["promoted"]
     assert reason in events["confirmed"]
-    assert reason in site.service.log.read_text()
+    # The owner is told once the end is in the book.
+    site.wait(lambda: reason in site.service.log.read_text(), "the notice")
 
 
 def test_observe_keeps_book_and_touches_nothing(make_site: MakeSite) -> None:

@@ -16,6 +16,7 @@ class FakeKeeper:
     best: dict[str, int] = field(default_factory=dict)
     failing: set[tuple[str, int]] = field(default_factory=set)
     saved_s: dict[tuple[str, str], float] = field(default_factory=dict)
+    logged: dict[tuple[str, str], float] = field(default_factory=dict)
     damaged: set[tuple[str, int]] = field(default_factory=set)
     down: bool = False
 
@@ -37,6 +38,8 @@ class FakeKeeper:
             if (place.output_dir, place.checkpoint) not in self.checkpoints:
                 raise CheckpointMissing("no such checkpoint folder")
             if self.saved_s.get((place.output_dir, place.checkpoint), place.since_s) < place.since_s:
+                raise CheckpointIncomplete("another checkpoint")
+            if self.logged.get((place.output_dir, place.checkpoint), place.score) != place.score:
                 raise CheckpointIncomplete("another checkpoint")
             self.pins.add((place.pin, place.step))
             self.fresh.append((place.pin, place.step))

@@ -9,8 +9,28 @@ from pathlib import Path
 import pytest
 
 from tests.keeper.world import Keeper, World, give, write_checkpoint
+from tests.keeper.world import mounted as on_file_system
 
 pytestmark = pytest.mark.root
+
+
+@pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs"])
+def test_pins_are_made_and_dropped_on_each_local_file_system(place: World, ask: Keeper, kind: str) -> None:
+    """They differ in what a folder that is open shows of what was made since."""
+    if shutil.which(f"mkfs.{kind}") is None:
+        pytest.skip(f"NOT TESTED ON {kind.upper()}: no mkfs.{kind}")
+    alice, image = place.root / "alice", place.root / "image"
+    with image.open("wb") as file:
+        file.truncate(400 * 1024**2)
+    subprocess.run([f"mkfs.{kind}", "-q", str(image)], check=True, capture_output=True)
+    with on_file_system(kind, "loop", alice, str(image)):
+        place.save()
+        give(alice, place.alice)
+
+        assert ask(place.ask("pin")).get("files") == 41
+        assert ask(place.ask("publish"))["ok"]
+        assert ask(place.ask("drop"))["files"] == 41
+        assert list(place.home.iterdir()) == []
 
 
 @pytest.fixture

@@ -2,14 +2,16 @@
 
 import json
 import os
+import pickle
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import Keeper, World, give, keeper, world
+from tests.keeper.world import PYTHON, Keeper, World, give, keeper, world, zipped
 
 pytestmark = pytest.mark.root
 
@@ -182,6 +184,15 @@ def test_a_checkpoint_of_root_in_the_owners_folder_is_refused(place: World, ask:
         {"step": True},
         {"step": 10**15},
         {"step": None},
+        {"since_s": -1},
+        {"since_s": 1.0},
+        {"metric": "x" * 251},
+        {"metric": "eval\n"},
+        {"metric": None},
+        {"score": 1},
+        {"score": "1.0"},
+        {"score": float("nan")},
+        {"score": float("inf")},
         {"uid": -1},
         {"uid": 0},
         {"uid": 1},
@@ -209,7 +220,9 @@ def test_malformed_fields_are_refused(place: World, ask: Keeper, field: dict[str
     assert nothing_pinned(place)
 
 
-@pytest.mark.parametrize("name", ["verb", "uid", "output_dir", "pin", "step", "checkpoint", "since_s"])
+@pytest.mark.parametrize(
+    "name", ["verb", "uid", "output_dir", "pin", "step", "checkpoint", "since_s", "metric", "score"]
+)
 def test_each_field_is_needed(place: World, ask: Keeper, name: str) -> None:
     request = place.ask("pin")
     del request[name]
@@ -322,3 +335,51 @@ def test_the_owners_groups_reach_shared_folders(group_place: World) -> None:
     with keeper(group_place.root) as ask:
         assert ask(group_place.ask("pin", output_dir=str(write)))["ok"]
         refused(ask, group_place.ask("pin", output_dir=str(write), uid=group_place.bob.pw_uid))
+
+
+class Bomb:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, int]]:
+        return os.open, (str(self.path), os.O_CREAT | os.O_WRONLY)
+
+
+def test_nothing_is_ever_unpickled(place: World, ask: Keeper) -> None:
+    """A pickle that acts when loaded, wherever trainers put one: raw, in a zip, under each name that is looked into."""
+    trace, folder = place.root / "alice/trace", place.save()
+    bomb = pickle.dumps(Bomb(trace))
+    for name in ("optimizer.pt", "x.pth", "x.bin", "x.ckpt", "raw.pkl", "raw.pickle", "training_args.bin"):
+        (folder / name).write_bytes(bomb)
+    for name in ("zip.pt", "pytorch_model.bin"):
+        (folder / name).write_bytes(zipped(bomb))
+    give(folder, place.alice)
+
+    assert ask(place.ask("pin"))["ok"]
+    assert ask(place.ask("publish"))["ok"]
+    for step, name in enumerate(("trainer_state.json", "model.safetensors.index.json", "model-00003.safetensors"), 300):
+        (place.save(step) / name).write_bytes(bomb)
+        assert ask(place.ask("pin", step))["kind"] == "incomplete"
+    assert ask(place.ask("drop"))["ok"]
+    assert not trace.exists()
+    os.close(pickle.loads(bomb))
+    assert trace.exists(), "the pickle is live"
+
+
+def test_whatever_protected_hardlinks_says_a_link_to_anothers_file_is_never_pinned(place: World, ask: Keeper) -> None:
+    """At 1 the kernel forbids alice the link (root makes it then); at 0 she may, and the keeper refuses it."""
+    folder, secret = place.save(), place.root / "bob/secret.bin"
+    secret.write_text("bob's")
+    give(secret, place.bob)
+    protected = Path("/proc/sys/fs/protected_hardlinks").read_text().strip() == "1"
+    link = [PYTHON, "-c", "import os, sys; os.link(sys.argv[1], sys.argv[2])", str(secret), str(folder / "secret.bin")]
+    ended = subprocess.run(link, user=place.alice.pw_uid, group=place.alice.pw_gid, extra_groups=[], check=False)
+    assert (ended.returncode != 0) == protected
+    if protected:
+        os.link(secret, folder / "secret.bin")
+
+    assert "not the owner's: secret.bin" in refused(ask, place.ask("pin"))
+    assert secret.stat().st_nlink == 2
+    assert nothing_pinned(place)

@@ -1,5 +1,6 @@
 """Half-written checkpoints: `incomplete`, nothing pinned, nothing left behind; once whole, pinned."""
 
+import json
 import os
 import time
 import zipfile
@@ -164,3 +165,44 @@ def test_a_checkpoint_complete_before_the_step_was_evaluated_is_another_one(plac
 
     assert ask(place.ask("pin", since_s=1001))["kind"] == "incomplete"
     assert ask(place.ask("pin", since_s=1000))["ok"]
+
+
+def log_scores(folder: Path, *entries: object) -> None:
+    """Let the trainer's state say what was evaluated, as Hugging Face trainers do."""
+    state = {"global_step": 200, "log_history": [{"loss": 1.0, "step": 190}, *entries]}
+    (folder / "trainer_state.json").write_text(json.dumps(state))
+
+
+def test_a_checkpoint_whose_trainer_logged_another_score_for_the_step_is_another_one(place: World, ask: Keeper) -> None:
+    """Saved by the same life before the step was first evaluated: a second training under the first one's names."""
+    folder = place.save()
+    log_scores(folder, {"eval/reward": 0.5, "step": 100}, {"eval/reward": 0.7, "step": 200})
+
+    answer = ask(place.ask("pin", metric="eval/reward", score=0.5))
+    assert answer["kind"] == "incomplete"
+    assert "another score" in answer["why"]
+    assert not place.home.exists()
+    assert ask(place.ask("pin", metric="eval/reward", score=0.7 + 1e-9))["ok"]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        [{"eval/reward": 0.7, "step": 100}],
+        [{"eval/other": 0.7, "step": 200}],
+        [{"eval/reward": 0.7, "step": 200}, {"eval/reward": 0.5, "step": 200}],
+        [None],
+        [{"eval/reward": "x", "step": 200}],
+        [{"eval/reward": [], "step": 200}],
+        [{"eval/reward": 10**400, "step": 200}],
+    ],
+    ids=str,
+)
+def test_a_log_without_the_steps_score_says_nothing_against_a_checkpoint(
+    place: World, ask: Keeper, entries: list[object]
+) -> None:
+    """Trainers that save before they evaluate, that keep no log, or one that cannot be read."""
+    log_scores(place.save(), *entries)
+
+    assert ask(place.ask("pin", metric="eval/reward", score=0.5))["ok"]

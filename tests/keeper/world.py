@@ -13,7 +13,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,8 +66,13 @@ class World:
     def ask(self, verb: str, step: int = 200, **other: object) -> dict[str, Any]:
         """Compose a request about alice's job."""
         request = {"verb": verb, "uid": self.alice.pw_uid, "output_dir": str(self.run), "pin": "c-7-100"}
-        request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0} if verb == "pin" else {}
+        if verb == "pin":
+            request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0, "metric": "eval/reward", "score": 0.5}
         return request | {"step": step} | other
+
+    def asked(self, verb: str) -> bytes:
+        """Compose the same as bytes."""
+        return json.dumps(self.ask(verb)).encode()
 
     def save(self, step: int = 200) -> Path:
         """Let alice's trainer save a checkpoint of 41 files."""
@@ -160,6 +165,13 @@ class Keeper:
         """Ask as root and give the answer."""
         return self.send(json.dumps(request).encode())
 
+    def until_free(self, request: object, limit_s: float = 60) -> dict[str, Any]:
+        """Ask until the owner's earlier request has ended."""
+        end = time.monotonic() + limit_s
+        while (answer := self(request)).get("kind") == "busy" and time.monotonic() < end:
+            time.sleep(0.05)
+        return answer
+
     def send(self, data: bytes) -> dict[str, Any]:
         """Send any bytes and give the answer, after checking that it has the promised form."""
         with self.connect() as peer:
@@ -173,10 +185,27 @@ class Keeper:
         peer.connect(str(self.path))
         return peer
 
-    def child(self) -> int:
-        """Wait for the keeper to fork, and give the child's pid."""
-        pid = self.process.pid
-        return wait_for(lambda: Path(f"/proc/{pid}/task/{pid}/children").read_text().split(), int)
+    def child(self, but: Collection[int] = ()) -> int:
+        """Wait until a child of the keeper's has become the owner's program, and give its pid."""
+        return wait_for(lambda: [str(pid) for pid in self.children() if pid not in but and runs_as_owner(pid)], int)
+
+    def children(self) -> list[int]:
+        """Give the pids of the keeper's children."""
+        return children(self.process.pid)
+
+
+def children(pid: int) -> list[int]:
+    """Give the pids of a process's children; none where it is gone."""
+    with contextlib.suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def runs_as_owner(pid: int) -> bool:
+    """Whether a child has executed the owner's program."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:4] == [b"-I", b"-S", b"-"]
+    return False
 
 
 def checked(answer: bytes) -> dict[str, Any]:
@@ -188,13 +217,13 @@ def checked(answer: bytes) -> dict[str, Any]:
         assert set(decoded) == {"ok", "path", "files", "bytes", "manifest"}
     else:
         assert set(decoded) == {"ok", "kind", "why"}
-        assert decoded["kind"] in {"missing", "incomplete", "changed", "refused", "failed"}
+        assert decoded["kind"] in {"busy", "missing", "incomplete", "changed", "refused", "failed"}
         assert decoded["why"].isascii()
         assert decoded["why"].isprintable()
     return decoded
 
 
-def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s: float = 10) -> T:
+def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s: float = 30) -> T:
     """Look every few milliseconds until there is something."""
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
@@ -205,19 +234,100 @@ def wait_for(look: Callable[[], list[str]], convert: Callable[[str], T], limit_s
 
 
 @contextlib.contextmanager
-def keeper(root: Path, *flags: str) -> Iterator[Keeper]:
+def keeper(root: Path, *flags: str, program: Path = KEEPER) -> Iterator[Keeper]:
     """Run a keeper that root alone may ask unless the flags say more; it must end well on SIGTERM."""
+    running = start_keeper(root, *flags, program=program)
+    try:
+        yield running
+    finally:
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(20) == 0
+    assert not running.path.exists()
+
+
+def start_keeper(root: Path, *flags: str, program: Path = KEEPER) -> Keeper:
+    """Start a keeper that the caller ends."""
     path = root / f"keeper-{len(list(root.iterdir()))}.sock"
     flags = flags if "--allow-uid" in flags else ("--allow-uid", "0", *flags)
-    command = [PYTHON, "-I", "-S", str(KEEPER), "--socket", str(path), *flags]
+    command = [PYTHON, "-I", "-S", str(program), "--socket", str(path), *flags]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: [str(path)] if is_listening(path) else [], str)
+        wait_for(lambda: [str(path)] if is_listening(path) else [], str, 60)
+    except TimeoutError:
+        process.kill()
+        process.wait()
+        raise
+    return Keeper(process, path)
+
+
+ACTIVATE = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execv(sys.executable, [sys.executable, "-I", "-S", sys.argv[2], "--allow-uid", "0"])
+"""
+
+
+@contextlib.contextmanager
+def activated(root: Path, program: Path = KEEPER) -> Iterator[Keeper]:
+    """Run a keeper as systemd does, which makes the socket and passes it."""
+    path = root / "activated.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        command = [PYTHON, "-c", ACTIVATE, str(listener.fileno()), str(program)]
+        process = subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+    try:
         yield Keeper(process, path)
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         assert process.wait(20) == 0
-    assert not path.exists()
+
+
+def as_owner(place: World, request: dict[str, Any], before: str, *arguments: str) -> tuple[int, str]:
+    """Run the owner's program as the keeper does, alone, after a prologue has run in its process.
+
+    Give its exit code, negative for the signal that killed it, and its answer. The prologue's `sys.argv[1:]` are
+    the arguments.
+    """
+    asked, asking = os.pipe()
+    os.write(asking, json.dumps(request | {"max_files": 20_000, "max_bytes": 2**45}).encode())
+    os.close(asking)
+    run = f"sys.argv = ['-', '{asked}']\nexec(compile(sys.stdin.read(), 'as_owner.py', 'exec'), globals())"
+    command = [PYTHON, "-I", "-S", "-c", f"import sys\n{before}\n{run}", *arguments]
+    owner = place.alice
+    with (KEEPER.parent / "as_owner.py").open() as program:
+        ended = subprocess.run(
+            command, user=owner.pw_uid, group=owner.pw_gid, extra_groups=[], umask=0o077, env={}, cwd="/",
+            stdin=program, stdout=subprocess.PIPE, pass_fds=[asked], text=True, check=False, timeout=120,
+        )  # fmt: skip
+    os.close(asked)
+    return ended.returncode, ended.stdout
+
+
+@contextlib.contextmanager
+def mounted(kind: str, options: str, at: Path, source: str = "none") -> Iterator[None]:
+    """Mount a file system; skip loudly where that is not allowed."""
+    command = ["mount", "-t", kind, "-o", options, source, str(at)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        pytest.skip(f"NOT TESTED: cannot mount {kind} here: {ended.stderr}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(at)], check=True)
+
+
+def small_checkpoint(place: World, step: int = 200) -> Path:
+    """Save a checkpoint of four files, for tests that take each step of the keeper's apart."""
+    folder = place.run / f"checkpoint-{step}"
+    (folder / "global_step").mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(safetensors(1000))
+    (folder / "optimizer.pt").write_bytes(zipped(b"moments" * 500))
+    (folder / "global_step/rank_0.pt").write_bytes(zipped(b"shard"))
+    (folder / "trainer_state.json").write_text('{"global_step": 200}')
+    give(folder, place.alice)
+    return folder
 
 
 def is_listening(path: Path) -> bool:

@@ -78,6 +78,24 @@ def test_a_checkpoint_of_an_earlier_run_under_the_same_name_is_not_taken() -> No
     assert world.cluster.cancelled == []
 
 
+def test_a_checkpoint_of_this_life_whose_trainer_logged_another_score_is_not_taken_until_it_is_ours() -> None:
+    """Two trainings in one life that save under the same names: time cannot tell them apart, their logs can."""
+    world = World()
+    job = world.train("r1")
+    folder = "/home/alice/out-r1"
+    world.keeper.save(folder, 20, at_s=world.clock.time_s)
+    world.keeper.logged[(folder, "checkpoint-20")] = 0.1
+    world.tracker.log("r1", 20, 0.6, timestamp_ms=int(world.clock.time_s * 1000))
+    world.tick()
+    assert world.keeper.pins == set()
+    key = world.store.find(job)[0].key
+    assert [pin.why for pin in world.store.pins_of([key])] == ["another checkpoint"]
+    world.keeper.logged[(folder, "checkpoint-20")] = 0.6
+    world.tick()
+
+    assert ("c-1-1000", 20) in world.keeper.pins
+
+
 def test_a_step_evaluated_anew_in_the_same_life_is_pinned_anew_from_what_was_saved_after() -> None:
     world = World()
     job = world.train("r1")

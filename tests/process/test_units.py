@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstopd.keeper import keeper
 from evalstopd.settings import known_keys
 
 UNITS = Path(__file__).parents[2] / "systemd"
@@ -63,3 +64,21 @@ def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:
     assert "\nCapabilityBoundingSet=\n" in text
     assert "\nNoNewPrivileges=yes\n" in text
     assert "\nUser=evalstopd\n" in text
+
+
+def test_the_keepers_memory_is_enough_for_as_many_children_as_it_may_have() -> None:
+    text = (UNITS / "evalstopd-keeper.service").read_text()
+    most = re.search(r"^MemoryMax=(\d+)G$", text, re.MULTILINE)
+    assert most is not None
+
+    assert int(most[1]) * 1024**3 > keeper.MAX_CHILDREN * keeper.MAX_MEMORY
+    assert int(re.findall(r"^TasksMax=(\d+)$", text, re.MULTILINE)[0]) > keeper.MAX_CHILDREN
+
+
+def test_the_keepers_unit_waits_longer_for_its_end_than_a_request_may_take() -> None:
+    text = (UNITS / "evalstopd-keeper.service").read_text()
+    limit, patience = (re.search(rf"{name}[= ](\d+)", text) for name in ("--time-limit-s", "TimeoutStopSec"))
+    assert limit is not None
+    assert patience is not None
+
+    assert int(limit[1]) + 2 * keeper.PEER_TIME_S < int(patience[1])

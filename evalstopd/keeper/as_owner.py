@@ -1,0 +1,393 @@
+"""Pin, verify, publish and drop one checkpoint as its owner: keeper.py starts this once a request, never as root.
+
+The request, of a shape that the keeper has checked, is read from the file descriptor given; one line of JSON on
+standard output is the answer. It follows no link and unpickles nothing.
+Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ with step-N, step-N.json, best.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import shutil
+import stat
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple
+
+MAX_REQUEST = 64 * 1024  # bytes
+MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
+MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
+MAX_DEPTH = 8  # of folders in a checkpoint
+MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents are read
+MARKER = "trainer_state.json"  # trainers write it last
+NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
+FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ELOOP}  # the owner himself may not
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe opens without waiting, to be refused
+FOLDER = READ | os.O_DIRECTORY
+PASS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY  # needs no right to list the folder
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+class Refusal(Exception):
+    """The answer is no: (kind, why); kinds: missing, incomplete (not yet whole), changed, refused, failed."""
+
+
+class Missing(Refusal):
+    """The refusal of kind missing."""
+
+
+class Request(NamedTuple):
+    """What the keeper passes on; the last four are of verb pin only."""
+
+    verb: str
+    uid: int
+    output_dir: str
+    pin: str
+    step: int
+    max_files: int
+    max_bytes: int
+    checkpoint: str = ""
+    since_s: int = 0
+    metric: str = ""
+    score: float = 0.0
+
+
+class Entry(NamedTuple):
+    """A file in a manifest. No ctime: it changes with each link made and each of the trainer's unlinks."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+# Paths are opened step by step: that refuses what openat2(RESOLVE_NO_SYMLINKS) refuses, on every kernel.
+def enter(folder: int, name: str, flags: int = FOLDER) -> int:
+    """Open a folder below another; it must be the owner's unless we only pass through."""
+    try:
+        inside = os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        raise Missing("missing", f"no folder {name}") from None
+    except NotADirectoryError:
+        raise Refusal("refused", f"symbolic link, or no folder: {name} (links are not followed)") from None
+    if flags != PASS:
+        judge(os.fstat(inside), name)
+    return inside
+
+
+def judge(status: os.stat_result, path: str) -> Entry:
+    """Describe a file or folder; refuse anything else, and what is not the owner's (who this process is)."""
+    if status.st_uid != os.geteuid():
+        raise Refusal("refused", f"not the owner's: {path}")
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise Refusal("refused", f"a link, a pipe or a device: {path}")
+    return Entry(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def open_file(folder: int, name: str) -> BinaryIO:
+    """Open a file for reading and judge the very inode that was opened."""
+
+    def opener(path: str, _: int) -> int:
+        file = os.open(path, READ, dir_fd=folder)
+        judge(os.fstat(file), path)
+        return file
+
+    return open(name, "rb", opener=opener)
+
+
+def list_anew(folder: int) -> list[str]:
+    """List a folder anew: the file descriptor of one opened earlier may only show what was there then (btrfs)."""
+    again = os.open(".", FOLDER, dir_fd=folder)
+    found = os.listdir(again)
+    os.close(again)
+    return found
+
+
+def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
+    """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged."""
+    status = {name: os.lstat(name, dir_fd=folder) for name in list_anew(folder)}
+    found = {name: judge(status[name], prefix + name) for name in status}
+    folders = {name for name in found if stat.S_ISDIR(status[name].st_mode)}
+    if prefix.count("/") > MAX_DEPTH:
+        raise Refusal("refused", f"folders nested deeper than {MAX_DEPTH}")
+    yield folder, prefix, folders, {name: found[name] for name in found if name not in folders}
+    for name in folders:
+        inside = enter(folder, name)
+        yield from walk(inside, f"{prefix}{name}/")
+        os.close(inside)
+
+
+def listing(folder: int, limits: Request) -> list[Entry]:
+    """Describe every file below, sorted by path; refuse more than the limits."""
+    found: list[Entry] = []
+    size = 0
+    for _, _, _, files in walk(folder):
+        found += files.values()
+        size += sum(entry.size for entry in files.values())
+        if len(found) > limits.max_files or size > limits.max_bytes:
+            raise Refusal("refused", f"more than {limits.max_files} files or {limits.max_bytes} bytes")
+    return sorted(found)
+
+
+def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
+    """Refuse unless the marker is there and every known format whole; sync all to disk; seal the folders."""
+    names = {entry.path for entry in entries}
+    if MARKER not in names:
+        raise Refusal(kind, f"no {MARKER}")
+    read = 0
+    for inside, prefix, _, files in walk(folder):
+        for name, entry in files.items():
+            read += entry.size
+            with open_file(inside, name) as file:
+                try:
+                    check_file(file, entry, prefix, names, whole=read <= MAX_CRC)
+                except Exception as error:  # json and zipfile raise whatever a hostile file provokes
+                    if isinstance(error, MemoryError) or getattr(error, "errno", errno.EINVAL) != errno.EINVAL:
+                        raise
+                    raise Refusal(kind, f"{entry.path}: {error}") from None
+                os.fsync(file.fileno())
+        os.fsync(inside)
+        os.fchmod(inside, 0o500)  # never a file's mode: the trainer's file has the same
+
+
+def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, whole: bool) -> None:
+    """Raise something unless the file is whole; contents are only read where `whole` says that there is time."""
+    if entry.path == MARKER:
+        json.loads(file.read(MAX_JSON)).keys()
+    elif entry.path.endswith(".index.json"):
+        shards = json.loads(file.read(MAX_JSON)).get("weight_map", {}).values()
+        if lost := {prefix + shard for shard in shards} - names:
+            raise ValueError(f"no {min(lost)}")
+    elif entry.path.endswith(".safetensors"):
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(min(length, MAX_HEADER)))
+        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+        if 8 + length + max(ends, default=0) != entry.size:
+            raise ValueError("size and header differ")
+    elif entry.path.endswith((".pt", ".pth", ".bin", ".ckpt")):
+        check_weights(file, whole=whole)
+
+
+def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
+    """Return what a trainer logged as the metric at the step; what cannot be read, tells nothing."""
+    try:
+        log = json.loads(marker.read(MAX_JSON))["log_history"]
+        return [float(entry[metric]) for entry in log if entry.get("step") == step and metric in entry]
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        return []
+
+
+def check_weights(file: BinaryIO, *, whole: bool) -> None:
+    """Raise something if a file of weights is empty or, being a zip, has no directory or a wrong CRC.
+
+    What is compressed is not read: trainers store, and a small file may unfold to any size.
+    """
+    start = file.read(4)
+    if not start:
+        raise ValueError("empty")
+    if start != b"PK\3\4":
+        return
+    archive = zipfile.ZipFile(file)
+    stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
+    if whole and stored and archive.testzip():
+        raise ValueError("a wrong CRC")
+
+
+def link_all(source: int, target: int) -> None:
+    """Link every file below into the target, as fast as may be: the trainer may be deleting them."""
+    for inside, prefix, folders, files in walk(source):
+        for name in folders:
+            os.mkdir(prefix + name, 0o700, dir_fd=target)
+        for name in files:
+            with open_file(inside, name) as file:
+                link_or_copy(file.fileno(), prefix + name, target)
+
+
+def link_or_copy(file: int, name: str, target: int) -> None:
+    """Link the open inode itself, or copy it where links do not reach."""
+    try:  # with a dir fd this is linkat(AT_SYMLINK_FOLLOW), without it link(2), which does not follow /proc
+        os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=target, follow_symlinks=True)
+    except OSError as error:
+        if error.errno not in NOT_LINKABLE:
+            raise
+        copy = os.open(name, WRITE, 0o600, dir_fd=target)
+        while os.sendfile(copy, file, None, 2**30):
+            pass
+        os.close(copy)
+
+
+def remove(folder: int, name: str) -> None:
+    """Remove a file or link, or a tree, sealed or not."""
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+        return os.unlink(name, dir_fd=folder)
+    for inside, _, _, _ in walk(enter(folder, name)):
+        os.fchmod(inside, 0o700)
+    return shutil.rmtree(name, dir_fd=folder)
+
+
+class Pin:
+    """One step's pin; this process is its owner."""
+
+    def __init__(self, asked: Request) -> None:
+        *above, name = asked.output_dir.split("/")[1:]
+        self.asked, self.step = asked, f"step-{asked.step}"
+        self.draft, self.manifest = f".tmp-{self.step}", f"{self.step}.json"
+        self.above, path = os.open("/", PASS), "/" + "/".join(above)
+        for part in above:
+            self.above = enter(self.above, part, PASS)
+        self.place = self.above
+        if os.fstat(self.above).st_uid != asked.uid:
+            self.place, path = enter(self.above, name), asked.output_dir
+        self.path = f"{path.rstrip('/')}/.evalstop/{asked.pin}"
+
+    def pin(self) -> dict[str, Any]:
+        """Make the pin, unless it is there and unchanged."""
+        with suppress(Missing):
+            return self.verify()
+        source = enter(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.checkpoint)
+        before = listing(source, self.asked)
+        self._require_ours(source, before)
+        home = self._home(make=True)
+        self._clear(home)  # what a child that was killed has left
+        try:
+            entries = self._draft(home, source, before)
+            os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
+        except BaseException:
+            self._clear(home)
+            raise
+        os.fsync(home)
+        return self._answer(entries)
+
+    def _draft(self, home: int, source: int, before: list[Entry]) -> list[Entry]:
+        """Make all but the name: the folder under another one, and the manifest."""
+        os.mkdir(self.draft, 0o700, dir_fd=home)
+        entries = self._fill(source, enter(home, self.draft), before)
+        with open(os.open(self.manifest, WRITE, 0o600, dir_fd=home), "w", encoding="ascii") as text:
+            json.dump(entries, text)
+            text.flush()
+            os.fsync(text.fileno())
+        return entries
+
+    def _require_ours(self, source: int, entries: list[Entry]) -> None:
+        """Refuse another checkpoint under the same name: one complete too early, or with another score in its log.
+
+        Trainers that evaluate before they save log the step's evals in the marker; others do not, which is fine.
+        """
+        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in entries):
+            raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
+        if MARKER in {entry.path for entry in entries}:
+            with open_file(source, MARKER) as file:
+                scores = logged(file, self.asked.step, self.asked.metric)
+            if scores and not any(math.isclose(score, self.asked.score, rel_tol=1e-6) for score in scores):
+                raise Refusal("incomplete", "the trainer's log has another score for the step: another checkpoint")
+
+    def _clear(self, home: int) -> None:
+        """Remove what is no pin yet."""
+        for name in {self.draft, self.manifest} & set(list_anew(home)):
+            remove(home, name)
+
+    def _fill(self, source: int, target: int, before: list[Entry]) -> list[Entry]:
+        """Link first, sync last: any other order loses the race with a trainer that rotates."""
+        link_all(source, target)
+        entries = listing(target, self.asked)
+        sizes = [entry[:2] for entry in entries]
+        if listing(source, self.asked) != before or sizes != [entry[:2] for entry in before]:
+            raise Refusal("incomplete", "the checkpoint changed while it was pinned")
+        require_whole(target, entries, "incomplete")
+        if listing(target, self.asked) != entries:
+            raise Refusal("incomplete", "still being written")
+        return entries
+
+    def verify(self) -> dict[str, Any]:
+        """Compare the pin with its manifest, and look whether it is whole."""
+        home = self._home()
+        folder = enter(home, self.step)
+        entries = listing(folder, self.asked)
+        if odd := set(entries) ^ set(self._recorded(home)):
+            raise Refusal("changed", f"not as pinned: {min(odd).path}")
+        require_whole(folder, entries, "changed")
+        return self._answer(entries)
+
+    def publish(self) -> dict[str, Any]:
+        """Let `best` point to the pin, after verifying it."""
+        answer, home = self.verify(), self._home()
+        if ".tmp-best" in list_anew(home):
+            remove(home, ".tmp-best")
+        os.symlink(self.step, ".tmp-best", dir_fd=home)
+        os.rename(".tmp-best", "best", src_dir_fd=home, dst_dir_fd=home)
+        os.fsync(home)
+        return answer | {"path": f"{self.path}/best"}
+
+    def drop(self) -> dict[str, Any]:
+        """Remove the pin and what it left; nothing there is fine. Under its name the pin is always whole."""
+        try:
+            home = self._home()
+        except Missing:
+            return self._answer([])
+        there = set(list_anew(home))
+        entries = self._recorded(home) if self.step in there else []
+        if "best" in there and os.readlink("best", dir_fd=home) == self.step:
+            remove(home, "best")
+        if self.step in there:
+            if self.draft in there:
+                remove(home, self.draft)
+            os.rename(self.step, self.draft, src_dir_fd=home, dst_dir_fd=home)
+        self._clear(home)
+        os.fsync(home)
+        return self._answer(entries)
+
+    def _home(self, *, make: bool = False) -> int:
+        """Open, or make, the folder that holds the job's pins."""
+        folder = self.place
+        for name in (".evalstop", self.asked.pin):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+            folder = enter(folder, name)
+        return folder
+
+    def _recorded(self, home: int) -> list[Entry]:
+        """Read the manifest."""
+        try:
+            with open_file(home, self.manifest) as file:
+                return [Entry(*row) for row in json.loads(file.read(MAX_JSON))]
+        except (FileNotFoundError, ValueError, TypeError, RecursionError):
+            raise Refusal("changed", f"no readable {self.manifest} beside the pin") from None
+
+    def _answer(self, entries: list[Entry]) -> dict[str, Any]:
+        digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+        size = sum(entry.size for entry in entries)
+        path = f"{self.path}/{self.step}"
+        return {"ok": True, "path": path, "files": len(entries), "bytes": size, "manifest": digest}
+
+
+def refusal(kind: str, why: str) -> dict[str, Any]:
+    """Compose an answer of one printable line."""
+    line = "".join(char if " " <= char <= "~" else "?" for char in why)[:400]
+    return {"ok": False, "kind": kind, "why": line}
+
+
+def work(asked: Request) -> dict[str, Any]:
+    """Do what was asked, as its owner or not at all."""
+    try:
+        if os.geteuid() != asked.uid or asked.uid == 0:
+            raise Refusal("refused", "not the owner's process")
+        return getattr(Pin(asked), asked.verb)()  # type: ignore[no-any-return]
+    except Refusal as no:
+        return refusal(*no.args)
+    except FileNotFoundError:
+        return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
+    except OSError as error:
+        kind = "refused" if error.errno in FORBIDDEN else "failed"
+        return refusal(kind, f"{error.strerror}{f': {error.filename}' if error.filename else ''}")
+    except Exception as error:  # noqa: BLE001 - whatever it is, the peer gets an answer
+        return refusal("failed", repr(error))
+
+
+if __name__ == "__main__":
+    answer = work(Request(**json.loads(os.read(int(sys.argv[1]), MAX_REQUEST))))
+    os.write(sys.stdout.fileno(), json.dumps(answer).encode())

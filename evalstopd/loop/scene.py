@@ -1,0 +1,122 @@
+"""What one pass knows of its intents, and the words it has for people and runs: handed to all who act in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evalstopd.core.binding import Bound, Proof
+from evalstopd.core.caps import Decision
+from evalstopd.core.intent import Intent, Situation, State, Step, next_step
+from evalstopd.core.model import Job, JobKey, Life, Rung
+from evalstopd.core.rules import Rules, standing
+from evalstopd.core.watch import Pin, Watch
+from evalstopd.core.wishes import Wishes, parse_comment
+from evalstopd.core.words import run_tags
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.observe import Observation, ending_query
+from evalstopd.loop.pins import PinDesk
+from evalstopd.loop.report import Tally
+from evalstopd.ports import EndingQuery, Message, Ports, Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One pass after its decisions are recorded; `watches` and `pins` are as this pass left them.
+
+    `decisions` are those of late, as caps count them; `said` what was remarked on before.
+    """
+
+    ports: Ports
+    rules: Rules
+    seen: Observation
+    watches: Mapping[JobKey, Watch]
+    pins: Mapping[tuple[JobKey, int], Pin]
+    desk: PinDesk
+    ledger: Ledger
+    tally: Tally
+    decisions: Sequence[Decision] = ()
+    said: frozenset[tuple[str, str]] = frozenset()
+
+    def job(self, intent: Intent) -> Job | None:
+        """Return the intent's job as the queue of this pass shows it."""
+        sighting = self.seen.sightings.get(intent.key.job_id)
+        return sighting.job if sighting is not None else None
+
+    def step(self, intent: Intent, job: Job | None) -> Step:
+        """Return the one step to take now, with the job as it was last looked at."""
+        return next_step(intent, self._situation(intent, job), self.ledger.now_s)
+
+    def moved(self, intent: Intent, to: State, text: str, *, watch: Watch | None = None, **fields: object) -> Intent:
+        """Commit a change of state with its event, and count it."""
+        self.tally.add(to.value)
+        return self.ledger.move(intent, to, text, watch=watch, **fields)
+
+    def tell(self, intent: Intent, kind: str, subject: str, text: str) -> Receipt | None:
+        """Send the owner one message; None where only a later pass will know what became of it."""
+        return self.ports.notifier.tell(Message(intent.key, intent.user, subject, text, kind, intent.id))
+
+    def may_write(self, intent: Intent) -> bool:
+        """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""
+        watch = self.watches.get(intent.key)
+        return watch.two_way if watch is not None else intent.evidence.two_way
+
+    def tag(self, intent: Intent) -> None:
+        """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""
+        if not self.may_write(intent) or self.ports.kill_switch.engaged():
+            return
+        try:
+            self.ports.runs.tag(intent.evidence.run_id, run_tags(intent))
+        except (Unavailable, Rejected) as error:
+            self.tally.trouble(f"MLflow: {error}")
+
+    def _situation(self, intent: Intent, job: Job | None) -> Situation:
+        """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
+        watch = self.watches.get(intent.key)
+        wishes = parse_comment(job.comment if job is not None else "")
+        rung = self._rung(watch, wishes)
+        good_s = watch.reads.good_s if watch is not None else None
+        since_s = good_s if good_s is not None else intent.created_s
+        return Situation(
+            phase=job.phase if job is not None else None,
+            same_life=job is not None and job.uid == intent.key.uid and job.life == intent.life,
+            keep=wishes.keep,
+            rung=rung if job is not None else intent.rung,
+            fresh=self._fresh(intent.key, watch, wishes),
+            stale=self.ledger.now_s - since_s > self.rules.stale_s,
+            best_step=watch.best_step if watch is not None else None,
+            pin=self.pins.get((intent.key, intent.evidence.kept_step)),
+            killed=self.ports.kill_switch.engaged(),
+            same_terms=self._same_terms(intent, watch, wishes),
+            ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
+            next_life=_next_life(intent, job),
+            held=job is not None and job.held,
+            later=self.seen.endings.get(ending_query(intent)),
+        )
+
+    def _rung(self, watch: Watch | None, wishes: Wishes) -> Rung:
+        """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
+        if watch is None:
+            return Rung.OFF
+        return self.seen.at_most(watch, standing(watch.terms, wishes, self.rules)).terms.rung
+
+    def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:
+        """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""
+        bound = self.seen.decisions.get(key)
+        if watch is None or key not in self.seen.readings or not isinstance(bound, Bound):
+            return False
+        needs_no_comment = bound.proof is not Proof.COMMENT
+        return watch.run_id == (wishes.run_id or (bound.run_id if needs_no_comment else None))
+
+    def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
+        """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""
+        if watch is None:
+            return True
+        now, then = standing(watch.terms, wishes, self.rules).terms, intent.evidence
+        return wishes.faults != () or (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
+
+
+def _next_life(intent: Intent, job: Job | None) -> Life | None:
+    """Return the life that a job is in after the one that the stop was decided on; None if it is another job."""
+    if job is None or job.uid != intent.key.uid or job.restarts <= intent.life.restarts:
+        return None
+    return job.life
