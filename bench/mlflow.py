@@ -1,4 +1,4 @@
-"""What reading costs on a real MLflow server, beside the bare calls: run as `python -m bench.mlflow --runs 2000`.
+"""What reading costs on a real MLflow server, beside the bare calls: `make bench-mlflow`; fewer runs without it.
 
 Ratios are of medians in one run on one machine; the JSON beside the output has every figure.
 """
