@@ -3,7 +3,7 @@ BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real env bench nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real env bench bench-mlflow nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -46,6 +46,9 @@ real:
 
 bench: env
 	$(PY) -m bench
+
+bench-mlflow: env
+	$(PATHS) $(PY) -m bench.mlflow --runs 2000 $(BENCH)
 
 nightly: env
 	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)

@@ -82,13 +82,16 @@ class Cluster(Protocol):
 class RunQuery:
     """Which metric of which run to read, and which other one beside it for the alarm alone (empty: none).
 
-    `items` is the number of items behind each of its evals, where the site knows it and the run may not say (0: no).
+    Without a metric the run's facts alone are read. `items` is the number of items behind each of its evals, where the
+    site knows it and the run may not say (0: no). With `fresh` the facts must be read now; else what stood still for
+    long may be remembered, but for whether the run was deleted.
     """
 
     run_id: str
     metric: str
     proxy: str = ""
     items: int = 0
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

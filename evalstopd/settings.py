@@ -70,6 +70,7 @@ class MlflowSettings(_Part):
     workspace: str = ""
     proxy: SecretStr = SecretStr("")
     ca_file: str = ""
+    client_cert: str = ""
 
 
 class BindingSettings(_Part):
@@ -107,6 +108,7 @@ class RuleSettings(_Part):
     """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
 
     `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
+    `metrics` are patterns of names to choose from, best first, after `metric`; `modes` says which way is better.
     """
 
     rung: _RungWord = Rung.OBSERVE
@@ -115,6 +117,8 @@ class RuleSettings(_Part):
     proxy: str = ""
     items: int = Field(default=0, ge=0, le=10**12)
     mode: Mode = Mode.MAX
+    metrics: tuple[str, ...] = ()
+    modes: dict[str, Mode] = {}
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
@@ -284,6 +288,8 @@ def make_rules(settings: Settings) -> Rules:
         proxy=settings.rules.proxy,
         items=settings.rules.items,
         mode=settings.rules.mode,
+        metrics=settings.rules.metrics,
+        modes=tuple(settings.rules.modes.items()),
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
         server=settings.mlflow.server,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
+from evalstopd.adapters.mlflow import credentials
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
@@ -252,10 +253,13 @@ def make_trust(settings: Settings) -> Trust:
 
 
 def _server(settings: Settings) -> Server:
+    return _tracker(settings).server
+
+
+def _tracker(settings: Settings) -> credentials.Found:
+    """Return the tracking server by the settings, MLflow's own variables and its file, in this order."""
     mlflow = settings.mlflow
-    if not mlflow.tracking_uri:
-        raise Misconfigured("mlflow.tracking_uri is not set")
-    return Server(
+    server = Server(
         uri=mlflow.tracking_uri,
         timeout_s=mlflow.time_limit_s,
         username=mlflow.username,
@@ -264,7 +268,9 @@ def _server(settings: Settings) -> Server:
         workspace=mlflow.workspace,
         proxy=mlflow.proxy.get_secret_value(),
         ca_file=mlflow.ca_file,
+        client_cert=mlflow.client_cert,
     )
+    return credentials.completed(server, os.environ)
 
 
 def make_keeper(settings: Settings) -> KeeperClient:
@@ -375,6 +381,7 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
     return (
         probe("slurm", slurm),
         probe("mlflow", lambda: make_metrics(settings).ping()),
+        probe("mlflow login", lambda: credentials.check(_tracker(settings))),
         probe("mlflow server", lambda: _door(settings)),
         probe("binding", lambda: _proofs(settings)),
         probe("keeper", lambda: make_keeper(settings).ping()),

@@ -124,13 +124,15 @@ def claim_of(
 ) -> Claim | Refused | None:
     """Return the one run that the job claims: the one its comment names, or the only one otherwise proven.
 
-    `found` are running runs that call themselves the job's. Only those with the job's metric count; two of them, or
-    another one than the comment names, are ambiguous. None: no run is proven, or not yet.
+    `found` are running runs that call themselves the job's. Only those with the job's metric count (without
+    one: all); two of them, or another one than the comment names, are ambiguous. None: no run is proven, or not yet.
     """
     proven = {
         run.run_id: proof
         for run in found
-        if not run.deleted and metric in run.metrics and (proof := proof_of(run, job, trust)) is not None
+        if not run.deleted
+        and (not metric or metric in run.metrics)
+        and (proof := proof_of(run, job, trust)) is not None
     }
     if named is not None:
         if proven.keys() - {named}:

@@ -16,6 +16,8 @@ _REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
 _TRAINING = re.compile(r"^train(ing)?[/_.-]")
 _EVAL_REWARD = "eval_reward"
 _SET_SIZE = "eval-set-size"
+DIRECTION = "direction"
+MIXED = "several-series"
 _SIZE_CHANGE = 1.5
 _TOGETHER = 3
 _SMALLEST_SET = 10
@@ -129,5 +131,9 @@ _TRAINING_METRIC = Caution(
 _PROXY = Caution(
     "proxy", "eval_reward is the weighted training reward, the one that gets gamed: judge by a true score", refuse=True
 )
-REFUSING = frozenset(each.code for each in (_PREFERENCE_LOSS, _TRAINING_METRIC, _PROXY)) | {_SET_SIZE}
+REFUSING = frozenset(each.code for each in (_PREFERENCE_LOSS, _TRAINING_METRIC, _PROXY)) | {
+    _SET_SIZE,
+    "direction",
+    "several-series",
+}
 """The codes of cautions that refuse: what such a job's evals did says nothing of a rule."""

@@ -34,13 +34,20 @@ def completed(
     items of each eval. `names` are the run's metrics, `read` reads another one and is called for what is needed
     alone. `items` is what the site says of a share whose number of items is not logged; 0: nothing.
     """
-    errors = next((name for name in _error_names(metric) if name in names), None) if points else None
-    if errors is not None:
-        return with_errors(points, read(errors))
-    counted = _counted_by(metric, names) if points and is_share(metric) else ()
-    if counted:
-        return with_items(points, _counts([read(name) for name in counted]))
+    told_by = beside(metric, names) if points else ()
+    if told_by and told_by[0] in _error_names(metric):
+        return with_errors(points, read(told_by[0]))
+    if told_by:
+        return with_items(points, _counts([read(name) for name in told_by]))
     return tuple(_with_count(point, items) for point in points) if items else tuple(points)
+
+
+def beside(metric: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the run's metrics that tell a metric's standard errors: one that is them, or those that count items."""
+    errors = next((name for name in _error_names(metric) if name in names), None)
+    if errors is not None:
+        return (errors,)
+    return _counted_by(metric, names) if is_share(metric) else ()
 
 
 def is_beside(name: str, names: Collection[str]) -> bool:

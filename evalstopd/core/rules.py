@@ -6,6 +6,7 @@ from enum import StrEnum
 from evalstopd.core.binding import COMMENT_ONLY, Trust
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
+from evalstopd.core.metric_choice import site_mode
 from evalstopd.core.model import Job, Mode, Rung, StopAction
 from evalstopd.core.spec import Spec, parse_spec
 from evalstopd.core.watch import Terms
@@ -39,6 +40,8 @@ class Rules:
     proxy: str = ""
     items: int = 0
     mode: Mode = Mode.MAX
+    metrics: tuple[str, ...] = ()
+    modes: tuple[tuple[str, Mode], ...] = ()
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     server: ServerClass = ServerClass.OPEN
@@ -54,6 +57,15 @@ class Rules:
     def as_open(self) -> "Rules":
         """Return the rules for a server that turned out to be open, whatever was declared."""
         return replace(self, server=ServerClass.OPEN, trust=replace(self.trust, tags=False))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Return what a job's metric is chosen by, where the site gives more than one name."""
+        return (self.metric, *self.metrics) if self.metric else self.metrics
+
+    def names_metrics(self, named: str) -> bool:
+        """Tell whether a job has a metric (`named`), or may get one from its run's."""
+        return bool(named or self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +95,7 @@ def site_terms(rules: Rules) -> Terms:
     return Terms(
         rules.rung,
         rules.rule,
-        rules.metric,
+        "" if rules.metrics else rules.metric,
         rules.mode,
         trusted=_trusted(rules),
         notice_s=rules.notice_s,
@@ -114,12 +126,19 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         rung=rung,
         rule=_with_k(rule, wishes.k),
         metric=wishes.metric or first.metric,
-        mode=wishes.mode or first.mode,
+        mode=wishes.mode or _site_mode(first, wishes, rules) or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
         action=first.action.at_most(rules.action),
         items=_fewest(first, wishes, rules),
     )
     return Standing(terms, why)
+
+
+def _site_mode(first: Terms, wishes: Wishes, rules: Rules) -> Mode | None:
+    """Return what the site says of a metric that the owner chose; of its own choice the job's terms say it."""
+    if wishes.metric is None or wishes.metric == first.metric:
+        return None
+    return site_mode(wishes.metric, rules.modes)
 
 
 def make_detector(terms: Terms) -> Detector:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import UNPROVEN, Claim, Proof, Refused, RunFacts, claim_of
+from evalstopd.core.metric_choice import choose
 from evalstopd.core.model import JobKey
 from evalstopd.core.rules import Rules
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
@@ -72,7 +73,9 @@ def _claim(
         answer = ()
     if isinstance(answer, EvalstopError):
         return answer
-    claim = claim_of(one.key, one.job, one.wishes.run_id, one.standing.terms.metric, answer, rules.trust)
+    metric = one.standing.terms.metric
+    fit = [run for run in answer if metric or choose(run.metrics, rules.patterns) is not None]
+    claim = claim_of(one.key, one.job, one.wishes.run_id, metric, fit, rules.trust)
     # A run that is over is no trouble; one that goes on and has lost its proof is.
     if claim is None and one.held in {run.run_id for run in answer}:
         return UNPROVEN

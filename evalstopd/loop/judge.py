@@ -249,7 +249,9 @@ def _refusals(seen: Observation, now_s: float) -> Iterable[Remark]:
             yield Remark(key.text, "quarantine-run", f"no action: {error}", now_s)
         elif isinstance(error, Rejected):
             yield Remark(key.text, "run-refused", f"no action: {error}", now_s)
-        elif not one.standing.terms.metric:
+        elif key in seen.unclear:
+            yield Remark(key.text, "unclear-metric", f"no action: {seen.unclear[key].text}", now_s)
+        elif not seen.rules.names_metrics(one.standing.terms.metric):
             yield Remark(key.text, "no-metric", "no action: neither the owner nor the site names a metric", now_s)
 
 

@@ -1,21 +1,21 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evalstopd.core.binding import Bound, Claim, Refused, bind
+from evalstopd.core.binding import Bound, Refused, bind
 from evalstopd.core.caps import BreakerTurn, held_by, holding
-from evalstopd.core.curve import curve
-from evalstopd.core.due import LONGEST_WAIT_S
-from evalstopd.core.guards import Caution, cautions
+from evalstopd.core.guards import Caution
 from evalstopd.core.identity import Sighting, recognise
 from evalstopd.core.intent import UNKNOWN_END, Intent
+from evalstopd.core.metric_choice import Unclear
 from evalstopd.core.model import Ending, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, ServerClass, Standing
-from evalstopd.core.watch import PinState, Terms, Watch, in_effect
+from evalstopd.core.watch import Terms, Watch, in_effect
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.loop.choice import all_cautions
 from evalstopd.loop.claims import look_up, sought, standing_claims
+from evalstopd.loop.reading import due_jobs, pressing_jobs, read_runs
 from evalstopd.loop.report import Tally
 from evalstopd.loop.watched import Seen, look_at
 from evalstopd.ports import Book, EndingQuery, Ports, RunQuery, RunReading
@@ -29,7 +29,7 @@ class Observation:
 
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
-    switch was set. `breakers` are those that hold.
+    switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
     """
 
     snapshot: Snapshot
@@ -44,6 +44,7 @@ class Observation:
     rules: Rules
     killed: bool = False
     breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
+    unclear: Mapping[JobKey, Unclear] = field(default_factory=dict)
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
@@ -59,13 +60,15 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     rules, known = _as_found(ports, rules, tally)
     here = list(look_at(sightings, rules, snapshot.now_s))
     seen = {one.key: one for one in here if one.speaks}
-    due = _due(seen, book, snapshot.now_s) if known else {}
+    pressing = pressing_jobs(seen, book)
+    due = due_jobs(seen, pressing, rules, snapshot.now_s) if known else {}
     hopes = sought(here, rules, snapshot.now_s) if known else []
     looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
     seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
     claims = standing_claims(one for key, one in seen.items() if key not in due) | dict(looked.made)
-    queries = {key: _query(seen[key], claim, rules) for key, claim in looked.made.items()}
-    answers = ports.metrics.read(list(dict.fromkeys(queries.values()))) if queries else {}
+    fresh = pressing | (looked.made.keys() - due.keys())
+    read = read_runs(ports, seen, looked.made, fresh, rules, snapshot.now_s)
+    seen, queries, answers = read.seen, read.queries, read.answers
     facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
     holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
     decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
@@ -84,10 +87,11 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         endings,
         unread,
         _last_readings(ports, book, endings, tally),
-        {key: _cautions(seen[key], reading) for key, reading in readings.items()},
+        {key: all_cautions(seen[key], reading, rules) for key, reading in readings.items()},
         rules,
         ports.kill_switch.engaged(),
         holding(book.breakers, snapshot.now_s),
+        read.unclear,
     )
     lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
     return replace(whole, seen=lowered)
@@ -113,32 +117,6 @@ def _unlooked(
     for error in unknown.values():
         tally.trouble(f"MLflow, runs of a job: {error}")
     return {key: error for key, error in unknown.items() if key in seen}
-
-
-def _cautions(one: Seen, reading: RunReading) -> tuple[Caution, ...]:
-    return cautions(one.standing.terms.metric, reading.facts.metrics, curve(reading.points))
-
-
-def _due(seen: Mapping[JobKey, Seen], book: Book, now_s: float) -> dict[JobKey, Seen]:
-    """Return the jobs to read: those whose time has come, and those with something open or in dispute."""
-    rivals = Counter(one.run_id for one in seen.values())
-    busy = {intent.key for intent in book.intents if not intent.closed}
-    busy |= {pin.key for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED)}
-
-    def is_due(one: Seen) -> bool:
-        if one.run_id is None or one.standing.terms.rung is Rung.OFF or not one.standing.terms.metric:
-            return False
-        changed = (one.run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)
-        waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
-        return changed or one.key in busy or rivals[one.run_id] > 1 or not waiting
-
-    return {key: one for key, one in seen.items() if is_due(one)}
-
-
-def _query(one: Seen, claim: Claim, rules: Rules) -> RunQuery:
-    """Return what is read for a job: its own metric of the run it claims, whatever others say of that run."""
-    terms = one.standing.terms
-    return RunQuery(claim.run_id, terms.metric, rules.proxy, terms.items)
 
 
 def _sort_answers(

@@ -52,7 +52,7 @@ class Seen:
         if rules.trust.comment_only or self.run_id is not None or self.wishes.faults:
             return False
         terms = self.standing.terms
-        if terms.rung is Rung.OFF or not terms.metric:
+        if terms.rung is Rung.OFF or not rules.names_metrics(terms.metric):
             return False
         return worth_a_look(now_s - (self.job.started_s or now_s), now_s, rules.tick_s)
 

@@ -1,7 +1,7 @@
 """One small client for MLflow's REST API: asks once, in limited time and size, and says plainly what went wrong."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -11,11 +11,13 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Silent, TooMuch, Unreachable, one_line
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
 _API = "/api/2.0/mlflow"
+AJAX = "/ajax-api/2.0/mlflow"
+Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
 _OVERLOADED = (429, 503)
 _TOO_SLOW = (408, 502, 504)
@@ -37,7 +39,7 @@ class Answer:
 class Asks(Protocol):
     """Whatever can put a question to MLflow."""
 
-    def get(self, path: str, params: Mapping[str, str]) -> Answer:
+    def get(self, path: str, params: Params) -> Answer:
         """Ask. Raises Unavailable or Rejected."""
 
     def post(self, path: str, body: Mapping[str, object]) -> Answer:
@@ -69,8 +71,8 @@ class Http:
         """Close all connections."""
         self._client.close()
 
-    def get(self, path: str, params: Mapping[str, str]) -> Answer:
-        """Ask MLflow; `path` is below its REST API, e.g. `/runs/get`."""
+    def get(self, path: str, params: Params) -> Answer:
+        """Ask MLflow; `path` is below its REST API, e.g. `/runs/get`, or begins with AJAX for a page's own routes."""
         return self._exchange(self._client.build_request("GET", self._address(path), params=params), self._answer)
 
     def post(self, path: str, body: Mapping[str, object]) -> Answer:
@@ -88,7 +90,7 @@ class Http:
         return self._exchange(request, lambda response: str(response.headers.get("Date", "")))
 
     def _address(self, path: str) -> str:
-        return f"{self._url}{_API}{path}"
+        return f"{self._url}{path if path.startswith(AJAX) else _API + path}"
 
     def _exchange(self, request: httpx.Request, take: Callable[[httpx.Response], _T]) -> _T:
         try:
@@ -142,7 +144,7 @@ class Http:
             return None
         code, message = self._reason(response)
         if code == "RESOURCE_DOES_NOT_EXIST":
-            return Rejected("unknown run")
+            return Rejected(UNKNOWN_RUN)
         if not code or response.status_code == 404:
             return None
         return Rejected(self._says(f"refused: {one_line(code, 60)}: {one_line(message)}"))

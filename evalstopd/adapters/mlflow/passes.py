@@ -2,19 +2,32 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from evalstopd.adapters.mlflow.http import Answer, Asks
-from evalstopd.adapters.mlflow.problems import Silent, Unreachable
+from evalstopd.adapters.mlflow.http import Answer, Asks, Params
+from evalstopd.adapters.mlflow.problems import NotAsked, Silent, Unreachable
 from evalstopd.errors import EvalstopError, Unavailable
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+def side_by_side(workers: int, work: Callable[[_T], _R], of: Sequence[_T]) -> list[_R]:
+    """Return what `work` makes of each, in order, by so many threads."""
+    if len(of) < 2:
+        return [work(each) for each in of]
+    with ThreadPoolExecutor(workers, thread_name_prefix="mlflow-read") as pool:
+        return list(pool.map(work, of))
 
 
 class Pass:
     """Asks on behalf of many runs until the server is plainly not there, then fails fast.
 
-    Plainly not there: no connection (or 429, 503), or more time-outs in a row, over all threads, than there are
-    `workers`. A few heavy runs alone never reach that: whatever the server answers meanwhile starts the count
-    anew. The pass as a whole ends after `seconds`.
+    Plainly not there: no connection (or 429, 503), or as many time-outs in a row, over all threads, as there are
+    `workers`, and then no answer to the smallest question of all either. So heavy runs alone never end a pass,
+    however many they are. The pass as a whole ends after `seconds`.
     """
 
     def __init__(self, http: Asks, workers: int, seconds: float) -> None:
@@ -26,7 +39,12 @@ class Pass:
         self._silences = 0
         self._given_up: Unavailable | None = None
 
-    def get(self, path: str, params: Mapping[str, str]) -> Answer:
+    @property
+    def over(self) -> bool:
+        """Tell whether the server was given up, so that nothing that failed was anybody's own fault."""
+        return self._given_up is not None
+
+    def get(self, path: str, params: Params) -> Answer:
         """Ask MLflow. Raises Unavailable (at once where the pass is over) or Rejected."""
         return self._asked(lambda: self._http.get(path, params))
 
@@ -49,16 +67,27 @@ class Pass:
 
     def _check(self) -> None:
         if self._given_up is not None:
-            raise Unavailable(f"not asked: {self._given_up}") from self._given_up
+            raise NotAsked(f"not asked: {self._given_up}") from self._given_up
         if time.monotonic() > self._end_at:
-            raise Unavailable(f"not asked: reading took longer than {self._seconds:g} s in all")
+            raise NotAsked(f"not asked: reading took longer than {self._seconds:g} s in all")
 
     def _heard(self) -> None:
-        with self._lock:
-            self._silences = 0
+        self._silences = 0
 
     def _unheard(self, error: Unreachable | Silent) -> None:
         with self._lock:
             self._silences += 1
-            if isinstance(error, Unreachable) or self._silences > self._patience:
+            if isinstance(error, Unreachable):
                 self._given_up = self._given_up or error
+            elif self._silences >= self._patience and self._given_up is None:
+                self._given_up = self._trouble_with_the_server()
+                self._silences = 0
+
+    def _trouble_with_the_server(self) -> Unavailable | None:
+        try:
+            self._http.get("/experiments/search", {"max_results": "1"})
+        except (Unreachable, Silent) as error:
+            return error
+        except EvalstopError:
+            return None
+        return None

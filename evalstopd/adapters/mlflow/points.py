@@ -5,7 +5,7 @@ that never were.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
@@ -30,17 +30,17 @@ class Caps:
 
 
 def history(http: Asks, query: RunQuery, caps: Caps) -> tuple[Point, ...]:
-    """Return all points of the metric, in MLflow's order; none for a metric (or a run!) that it does not know.
+    """Return all points of the metric, by time; none for a metric (or a run!) that it does not know.
 
     Raises TooMuch past a cap, Rejected for a name that cannot be a metric's, else Unavailable.
     """
-    if not _is_metric(query.metric):
+    if not is_metric(query.metric):
         raise Rejected("the metric's name is not one that MLflow could hold")
     points: list[Point] = []
     for page in _pages(http, query, caps):
         points += _points(page, query)
         if len(points) > caps.points:
-            raise TooMuch(f"the run has too many points of the metric (more than {caps.points})")
+            raise too_many(caps.points)
     return tuple(points)
 
 
@@ -81,14 +81,25 @@ def _points(page: Answer, query: RunQuery) -> Iterator[Point]:
         metric = fields.mapping(item, "metric")
         # Databases that compare without regard to case send the points of `Loss` for `loss` as well.
         if fields.text(metric.get("key"), "metric name") == query.metric:
-            yield Point(
-                run_id=query.run_id,
-                step=fields.int64(metric.get("step"), "step"),
-                value=fields.number(metric.get("value"), "value"),
-                timestamp_ms=fields.int64(metric.get("timestamp"), "timestamp"),
-            )
+            yield point_of(metric, query.run_id)
 
 
-def _is_metric(name: str) -> bool:
+def point_of(metric: Mapping[str, object], run_id: str) -> Point:
+    """Return one value as MLflow's JSON has it. Raises Unavailable."""
+    return Point(
+        run_id=run_id,
+        step=fields.int64(metric.get("step"), "step"),
+        value=fields.number(metric.get("value"), "value"),
+        timestamp_ms=fields.int64(metric.get("timestamp"), "timestamp"),
+    )
+
+
+def too_many(most: int) -> TooMuch:
+    """Return why a run with more points of a metric than `most` is not read."""
+    return TooMuch(f"the run has too many points of the metric (more than {most})")
+
+
+def is_metric(name: str) -> bool:
+    """Tell whether a name can be a metric's at all."""
     # A lone surrogate (how undecodable bytes of a comment arrive) cannot be sent at all.
     return 0 < len(name) <= _LONGEST_METRIC and not any("\ud800" <= letter <= "\udfff" for letter in name)

@@ -3,6 +3,7 @@
 from evalstopd.errors import PastCaps, Unavailable
 
 _SHOWN = 160
+UNKNOWN_RUN = "unknown run"
 
 
 class Unreachable(Unavailable):
@@ -11,6 +12,10 @@ class Unreachable(Unavailable):
 
 class Silent(Unavailable):
     """No whole answer in time: the server hangs, or this one run is too heavy for it."""
+
+
+class NotAsked(Unavailable):
+    """The pass was over before this question was put: nothing was learned of anybody."""
 
 
 class TooMuch(PastCaps):

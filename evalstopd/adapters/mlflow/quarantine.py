@@ -1,6 +1,6 @@
 """Which readings were too heavy: they are asked last, and those past the caps ever more rarely, each for itself."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow.problems import Silent, TooMuch
@@ -34,15 +34,16 @@ class Quarantine:
     """
 
     def __init__(self) -> None:
-        self._terms: dict[RunQuery, _Term] = {}
+        self._terms: dict[tuple[str, str], _Term] = {}
 
     def is_heavy(self, query: RunQuery) -> bool:
         """Tell whether a reading was heavy last time."""
-        return query in self._terms
+        return _of(query) in self._terms
 
-    def held(self, now_s: float) -> Readings:
+    def held(self, queries: Iterable[RunQuery], now_s: float) -> Readings:
         """Return the readings that are not worth asking for yet, each with what was wrong with it."""
-        return {query: term.error for query, term in self._terms.items() if term.holds(now_s)}
+        known = ((query, self._terms.get(_of(query))) for query in queries)
+        return {query: term.error for query, term in known if term is not None and term.holds(now_s)}
 
     def judged(self, readings: Readings, now_s: float) -> Readings:
         """Return a pass's readings, remembering the heavy ones.
@@ -53,21 +54,25 @@ class Quarantine:
         found = {query: self._sentenced(query, each) if answered else each for query, each in readings.items()}
         for query, each in found.items():
             if isinstance(each, (TooMuch, Silent)):
-                self._terms[query] = self._longer(query, each, now_s)
+                self._terms[_of(query)] = self._longer(query, each, now_s)
             elif isinstance(each, RunReading):
-                self._terms.pop(query, None)
+                self._terms.pop(_of(query), None)
         while len(self._terms) > _MOST_REMEMBERED:
             del self._terms[next(iter(self._terms))]
         return found
 
     def _longer(self, query: RunQuery, error: TooMuch | Silent, now_s: float) -> _Term:
-        before = self._terms.pop(query, _Term(error))
+        before = self._terms.pop(_of(query), _Term(error))
         if isinstance(error, Silent):
             return _Term(error)
         return _Term(error, min(2 * before.wait_s, _LONGEST_WAIT_S) or _FIRST_WAIT_S, now_s)
 
     def _sentenced(self, query: RunQuery, reading: RunReading | EvalstopError) -> RunReading | EvalstopError:
-        before = self._terms.get(query)
+        before = self._terms.get(_of(query))
         if before is None or not isinstance(reading, Silent):
             return reading
         return TooMuch(f"the run could not be read twice in a row while others were ({reading})")
+
+
+def _of(query: RunQuery) -> tuple[str, str]:
+    return query.run_id, query.metric

@@ -26,12 +26,17 @@ def facts(http: Asks, run_id: str) -> RunFacts:
 
     A value longer than 65,536 characters counts as not there; more than 5,000 tags or parameters are TooMuch.
     """
-    if not _RUN_ID.fullmatch(run_id):
+    if not is_run_id(run_id):
         raise Rejected("unknown run: the id is not one that MLflow gives")
     found = facts_of(http.get("/runs/get", {"run_id": run_id}).body.get("run"))
     if found.run_id != run_id:
         raise Unavailable("MLflow answered with another run than the one asked for")
     return found
+
+
+def is_run_id(text: str) -> bool:
+    """Tell whether MLflow could have given this id."""
+    return _RUN_ID.fullmatch(text) is not None
 
 
 def facts_of(answer: object) -> RunFacts:

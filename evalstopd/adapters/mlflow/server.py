@@ -16,7 +16,8 @@ class Server:
     """A tracking server. `uri` and `proxy` may carry `user:password@`, so neither is ever shown whole.
 
     `timeout_s` is for one whole request, slow bodies included; `max_bytes` for the body of one answer.
-    `ca_file` replaces the system's certificate authorities. Proxies of the environment are not used.
+    `ca_file` replaces the system's certificate authorities; `client_cert` is a PEM file with our own certificate and
+    its key. Proxies of the environment are not used.
     """
 
     uri: str = field(repr=False)
@@ -28,6 +29,7 @@ class Server:
     workspace: str = ""
     proxy: str = field(default="", repr=False)
     ca_file: str = ""
+    client_cert: str = ""
 
 
 def checked_url(server: Server) -> httpx.URL:
@@ -68,12 +70,25 @@ def auth_of(server: Server) -> httpx.BasicAuth | None:
     return httpx.BasicAuth(name, password) if name else None
 
 
+def has_login(server: Server) -> bool:
+    """Tell whether a name or a token is known, in the address or beside it. Raises Misconfigured."""
+    in_address = bool(server.uri) and bool(_url(server.uri, "mlflow.tracking_uri").username)
+    return in_address or bool(server.token or server.username)
+
+
 def tls_of(server: Server) -> ssl.SSLContext:
     """Return how certificates are checked. Raises Misconfigured for a file that cannot be used."""
     try:
-        return ssl.create_default_context(cafile=server.ca_file or None)
+        context = ssl.create_default_context(cafile=server.ca_file or None)
     except OSError as error:
         raise Misconfigured(f"mlflow.ca_file: cannot be read as certificates: {one_line(error)}") from error
+    if server.client_cert:
+        try:
+            # An empty password, for a question on the terminal would hold a daemon for ever.
+            context.load_cert_chain(server.client_cert, password="")
+        except OSError as error:
+            raise Misconfigured(f"mlflow.client_cert: no certificate with its key: {one_line(error)}") from error
+    return context
 
 
 def _url(text: str, setting: str) -> httpx.URL:

@@ -1,19 +1,23 @@
 """MLflow as the loop knows it: many runs read side by side, each run's trouble its own; writes one at a time."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from evalstopd.adapters.mlflow import finder, listing, runs
+from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval
+from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.ladder import Ladder, Rung, Series
 from evalstopd.adapters.mlflow.passes import Pass
-from evalstopd.adapters.mlflow.points import Caps, history
+from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.problems import one_line
 from evalstopd.adapters.mlflow.quarantine import Quarantine
+from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.logged import completed
+from evalstopd.core.logged import beside, completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.ports import Clock, RunQuery, RunReading
@@ -27,30 +31,66 @@ class Pace:
     seconds: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Which ways of asking may be used beside the documented one, a call for each run and series."""
+
+    search: bool = True
+    bulk_history: bool = True
+    bulk_interval: bool = True
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """Return the bulk routes, best first."""
+        chosen = ((self.bulk_history, BulkHistory()), (self.bulk_interval, BulkInterval()))
+        return tuple(Rung(route, Footing()) for wanted, route in chosen if wanted)
+
+
 class MlflowSource:
     """MetricsSource, RunFinder, RunList and RunWriter over one HTTP client, which is not its own."""
 
-    def __init__(self, http: Http, clock: Clock, caps: Caps | None = None, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        http: Http,
+        clock: Clock,
+        caps: Caps | None = None,
+        pace: Pace | None = None,
+        ways: Ways | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        ways = ways or Ways()
         self._http = http
         self._clock = clock
-        self._caps = caps or Caps()
         self._pace = pace or Pace()
+        self._ladder = Ladder(ways.rungs, caps or Caps(), self._pace.workers)
         self._quarantine = Quarantine()
+        self._roster = Roster(Footing() if ways.search else None, self._pace.workers, now_s)
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Return for each query its reading, or why there is none.
 
-        Runs that were too heavy last time come last; those past the caps are asked for ever more rarely.
+        Runs that gave trouble last time come after the others have been read whole; those past the caps are asked
+        for ever more rarely.
         """
-        held = self._quarantine.held(self._clock.now_s())
-        asked = set(queries) - held.keys()
-        order = sorted(asked, key=lambda query: (self._quarantine.is_heavy(query), query.run_id, query.metric))
+        held = self._quarantine.held(queries, self._clock.now_s())
         now = Pass(self._http, self._pace.workers, self._pace.seconds)
-        with ThreadPoolExecutor(self._pace.workers, thread_name_prefix="mlflow-read") as pool:
-            answers = pool.map(lambda query: self._reading(now, query), order)
-            readings = dict(zip(order, answers, strict=True))
-        known = {query: error for query, error in held.items() if query in queries}
-        return {**self._quarantine.judged(readings, self._clock.now_s()), **known}
+        asked = [query for query in queries if query not in held]
+        calm = [query for query in asked if not self._gave_trouble(query)]
+        last = [query for query in asked if self._gave_trouble(query)]
+        readings = self._quarantine.judged(self._read(now, calm) | self._read(now, last), self._clock.now_s())
+        return {**readings, **held}
+
+    def _read(self, now: Pass, queries: Sequence[RunQuery]) -> dict[RunQuery, RunReading | EvalstopError]:
+        # The facts first: the history of a run that is not there is an empty answer.
+        facts = self._roster.read(now, _needs(queries), {query.run_id for query in queries if query.fresh})
+        there = ((query, facts[query.run_id]) for query in queries)
+        wanted = [each for query, known in there if isinstance(known, RunFacts) for each in _series(query, known)]
+        series = self._ladder.read(now, wanted)
+        return {query: _reading(query, facts[query.run_id], series) for query in queries}
+
+    def _gave_trouble(self, query: RunQuery) -> bool:
+        heavy = self._quarantine.is_heavy(query) or self._roster.is_heavy(query.run_id)
+        return heavy or self._ladder.is_alone(RunQuery(query.run_id, query.metric))
 
     def naming(self, cluster: str, raw_ids: Sequence[int]) -> Mapping[int, tuple[RunFacts, ...] | EvalstopError]:
         """Return for each job the running runs whose tags name it, or why they cannot be told."""
@@ -65,7 +105,7 @@ class MlflowSource:
         """Say that the API itself answers us (its health page would, even where we are not let in)."""
         # A search, for no one experiment need exist or be open to us: a tracker may have no default one.
         self._http.get("/experiments/search", {"max_results": "1"})
-        return "its API answers"
+        return f"its API answers; evals are read by {self._ladder.probed(Pass(self._http, 1, self._pace.seconds))}"
 
     def clock_s(self) -> float:
         """Return the server's time (whole seconds since the epoch). Raises Unavailable where it does not date."""
@@ -78,33 +118,49 @@ class MlflowSource:
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags on a run and read them back. Raises Unavailable or Rejected."""
+        self._roster.forget(run_id)
         runs.set_tags(self._http, run_id, tags)
 
     def mark_killed(self, run_id: str) -> str:
         """Set the run KILLED if it is still RUNNING; return the status it has afterwards."""
+        self._roster.forget(run_id)
         return runs.mark_killed(self._http, run_id, int(self._clock.now_s() * 1000))
 
-    def _reading(self, now: Pass, query: RunQuery) -> RunReading | EvalstopError:
-        try:
-            # The facts first: the history of a run that is not there is an empty 200.
-            facts = runs.facts(now, query.run_id)
-            return RunReading(facts, self._points(now, query, facts), self._proxy(now, query, facts))
-        except EvalstopError as error:
-            return error
 
-    def _points(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
-        """Return the metric's points with their standard errors; what tells those costs a call or two, if there."""
+def _needs(queries: Iterable[RunQuery]) -> dict[str, set[str]]:
+    needs: dict[str, set[str]] = {}
+    for query in queries:
+        needs.setdefault(query.run_id, set()).add(query.metric)
+    return needs
 
-        def beside(name: str) -> tuple[Point, ...]:
-            return history(now, RunQuery(query.run_id, name), self._caps)
 
-        return completed(query.metric, history(now, query, self._caps), facts.metrics, beside, query.items)
+def _series(query: RunQuery, facts: RunFacts) -> Iterator[RunQuery]:
+    """Yield what is read for a query: its metric, and beside it what the run is known to have."""
+    if not query.metric:
+        return
+    yield RunQuery(query.run_id, query.metric)
+    for name in beside(query.metric, facts.metrics):
+        yield RunQuery(query.run_id, name)
+    if query.proxy in facts.metrics and query.proxy != query.metric:
+        yield RunQuery(query.run_id, query.proxy)
 
-    def _proxy(self, now: Pass, query: RunQuery, facts: RunFacts) -> tuple[Point, ...]:
-        """Return the proxy's points; trouble with them costs the alarm they are for, never the reading."""
-        if query.proxy not in facts.metrics or query.proxy == query.metric:
-            return ()
-        try:
-            return history(now, RunQuery(query.run_id, query.proxy), self._caps)
-        except EvalstopError:
-            return ()
+
+def _reading(
+    query: RunQuery, facts: RunFacts | EvalstopError, series: Mapping[RunQuery, Series]
+) -> RunReading | EvalstopError:
+    """Put a reading together; trouble with the proxy costs the alarm that it is for, never the reading."""
+    if isinstance(facts, EvalstopError):
+        return facts
+
+    def read(name: str) -> tuple[Point, ...]:
+        found = series.get(RunQuery(query.run_id, name), ())
+        if isinstance(found, EvalstopError):
+            raise found
+        return found
+
+    proxy = series.get(RunQuery(query.run_id, query.proxy), ()) if query.proxy != query.metric else ()
+    try:
+        points = completed(query.metric, read(query.metric), facts.metrics, read, query.items)
+    except EvalstopError as error:
+        return error
+    return RunReading(facts, points, () if isinstance(proxy, EvalstopError) else proxy)

@@ -21,6 +21,11 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    target: str = ""
+
+    def several(self, name: str) -> list[str]:
+        """Return all values of a field of the query that may come more than once."""
+        return [value for key, value in parse_qsl(urlsplit(self.target).query) if key == name]
 
 
 class Line:
@@ -143,6 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             dict(parse_qsl(parts.query)),
             {name.lower(): value for name, value in self.headers.items()},
             body,
+            self.path,
         )
         self.server.standin.asked.append(asked)
         self.close_connection = True

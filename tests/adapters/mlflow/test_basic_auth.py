@@ -3,6 +3,7 @@
 import base64
 import json
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,9 +14,11 @@ from demo.rig.mlflow_server import MlflowServer
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 from evalstopd.core.binding import RunFacts, Trust, proof_of
 from evalstopd.core.model import Job, Phase
+from evalstopd.errors import Rejected
+from evalstopd.ports import RunQuery, RunReading
 from tests.adapters.mlflow.tracker import FixedClock
 
 pytestmark = pytest.mark.mlflow
@@ -41,10 +44,10 @@ def http(settings: Server) -> Iterator[Http]:
     http.close()
 
 
-def call(server: MlflowServer, user: str, path: str, body: Mapping[str, object]) -> Any:
+def call(server: MlflowServer, user: str, path: str, body: Mapping[str, object], version: str = "2.0") -> Any:
     login = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
     headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
-    request = urllib.request.Request(f"{server.uri}/api/2.0/mlflow{path}", json.dumps(body).encode(), headers)
+    request = urllib.request.Request(f"{server.uri}/api/{version}/mlflow{path}", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -69,3 +72,42 @@ def test_a_user_may_call_himself_another_so_that_a_tag_proves_nothing_there(guar
     assert [run.user for run in found] == ["alice"]
     assert [proof_of(run, alices, Trust(tags=True)) for run in found] == ["tag"]
     assert [proof_of(run, alices, Trust()) for run in found if isinstance(run, RunFacts)] == [None]
+
+
+@pytest.mark.parametrize("ways", [Ways(), Ways(False, False, True), Ways(False, False, False)], ids=str)
+def test_every_way_of_reading_logs_in_and_one_closed_run_costs_no_other(guarded: MlflowServer, ways: Ways):
+    """A search shows nothing of what we may not see, and a bulk answer is refused whole for one such run."""
+    call(guarded, "admin", "/users/create", {"username": f"reader{id(ways)}", "password": PASSWORD})
+    open_to_all, closed = (_run_with_points(guarded) for _ in range(2))
+    _close(guarded, closed, f"reader{id(ways)}")
+    http = Http(Server(guarded.uri, timeout_s=30, username=f"reader{id(ways)}", password=PASSWORD))
+    source = MlflowSource(http, FixedClock(), None, None, ways)
+    for _ in range(2):
+        found = source.read([RunQuery(run_id, "m") for run_id in (open_to_all, closed)])
+        assert [len(each.points) for each in found.values() if isinstance(each, RunReading)] == [3]
+        assert [query.run_id for query, each in found.items() if isinstance(each, Rejected)] == [closed]
+    http.close()
+
+
+def _run_with_points(server: MlflowServer) -> str:
+    name = f"experiment {time.monotonic_ns()}"
+    experiment = call(server, "admin", "/experiments/create", {"name": name})["experiment_id"]
+    run = call(server, "admin", "/runs/create", {"experiment_id": experiment, "start_time": 1})["run"]["info"]
+    points = [{"key": "m", "step": step, "value": 0.5, "timestamp": step} for step in range(3)]
+    call(server, "admin", "/runs/log-batch", {"run_id": run["run_id"], "metrics": points})
+    return str(run["run_id"])
+
+
+def _close(server: MlflowServer, run_id: str, user: str) -> None:
+    """Take a user's right to see a run."""
+    http = Http(Server(server.uri, timeout_s=30, username="admin", password=PASSWORD))
+    body = http.get("/runs/get", {"run_id": run_id}).body
+    http.close()
+    info = body["run"]["info"]  # type: ignore[index]
+    denied = {
+        "username": user,
+        "resource_type": "experiment",
+        "resource_id": info["experiment_id"],
+        "permission": "DENY",
+    }
+    call(server, "admin", "/users/permissions/grant", denied, version="3.0")

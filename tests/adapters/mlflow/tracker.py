@@ -9,7 +9,7 @@ from typing import Any
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 
 NOW_S = 1_700_000_000.5
 
@@ -24,10 +24,10 @@ class FixedClock:
 class Tracker:
     """One server with a source of ours before it."""
 
-    def __init__(self, uri: str, caps: Caps | None = None) -> None:
+    def __init__(self, uri: str, caps: Caps | None = None, ways: Ways | None = None) -> None:
         self.uri = uri
         self.http = Http(Server(uri, timeout_s=30))
-        self.source = MlflowSource(self.http, FixedClock(), caps)
+        self.source = MlflowSource(self.http, FixedClock(), caps, None, ways)
         self.runs = self.source
         self.finder = self.source
 

@@ -1,0 +1,95 @@
+"""What MLflow's own variables and file say of the server, for what the settings leave open; no secret is ever shown.
+
+Read here rather than by MLflow's helpers, which are private; a test compares the two.
+"""
+
+import configparser
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evalstopd.adapters.mlflow.server import Server, has_login
+from evalstopd.errors import Misconfigured
+
+_TRUE = ("true", "1")
+_FILE = Path(".mlflow") / "credentials"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server with all that is known of it, and where its login comes from; `file` if it comes from there."""
+
+    server: Server
+    login: str
+    file: Path | None = None
+
+
+def completed(server: Server, environment: Mapping[str, str]) -> Found:
+    """Return the server of the settings, completed from MLflow's variables, then from `~/.mlflow/credentials`.
+
+    A login is taken whole from one place. Raises Misconfigured for what MLflow would do and this daemon does not.
+    """
+    _refuse(environment)
+    known = replace(
+        server,
+        uri=server.uri or environment.get("MLFLOW_TRACKING_URI", ""),
+        workspace=server.workspace or environment.get("MLFLOW_WORKSPACE", ""),
+        ca_file=server.ca_file or environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH", ""),
+        client_cert=server.client_cert or environment.get("MLFLOW_TRACKING_CLIENT_CERT_PATH", ""),
+    )
+    if not known.uri:
+        raise Misconfigured("neither mlflow.tracking_uri nor MLFLOW_TRACKING_URI is set")
+    if has_login(known):
+        return Found(known, "the settings" if has_login(server) else "the address in MLFLOW_TRACKING_URI")
+    return _with_login(known, environment)
+
+
+def check(found: Found) -> str:
+    """Say where the login comes from. Raises Misconfigured where others can read the file it is in."""
+    if found.file is not None:
+        mode = stat.S_IMODE(found.file.stat().st_mode)
+        if mode & 0o077:
+            raise Misconfigured(f"{found.file}: others than its owner can read it (mode {mode:04o}): chmod 600")
+    return f"login: {found.login}"
+
+
+def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
+    file = Path(environment["HOME"]) / _FILE if environment.get("HOME") else None
+    held = _read(file) if file is not None else {}
+    name = environment.get("MLFLOW_TRACKING_USERNAME") or held.get("mlflow_tracking_username", "")
+    password = environment.get("MLFLOW_TRACKING_PASSWORD") or held.get("mlflow_tracking_password", "")
+    if name and password:
+        named = replace(server, username=name, password=password)
+        by_file = not (environment.get("MLFLOW_TRACKING_USERNAME") and environment.get("MLFLOW_TRACKING_PASSWORD"))
+        return Found(named, str(file), file) if by_file else Found(named, "MLFLOW_TRACKING_USERNAME and _PASSWORD")
+    token = environment.get("MLFLOW_TRACKING_TOKEN", "")
+    if token:
+        return Found(replace(server, token=token), "MLFLOW_TRACKING_TOKEN")
+    return Found(server, "none")
+
+
+def _refuse(environment: Mapping[str, str]) -> None:
+    if environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in _TRUE:
+        raise Misconfigured(
+            "MLFLOW_TRACKING_INSECURE_TLS is set: certificates are always checked; name the authority in mlflow.ca_file"
+        )
+    for name in ("MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_AWS_SIGV4"):
+        if environment.get(name, "").lower() not in ("", "false", "0"):
+            raise Misconfigured(f"{name} is set: that way to log in is not known to evalstopd")
+
+
+def _read(file: Path) -> Mapping[str, str]:
+    """Return what MLflow's credentials file has. Raises Misconfigured, without its contents, where it is unusable."""
+    parser = configparser.ConfigParser()
+    try:
+        with file.open(encoding="utf-8") as lines:
+            parser.read_file(lines)
+        return dict(parser["mlflow"]) if "mlflow" in parser else {}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Misconfigured(f"{file}: {os.strerror(error.errno or 0)}") from None
+    except (configparser.Error, UnicodeDecodeError):
+        raise Misconfigured(f"{file}: cannot be read as MLflow's credentials file") from None

@@ -1,0 +1,99 @@
+"""Which of a run's metrics judges its job, and which way is better: what cannot be told is said, never assumed."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from evalstopd.core.guards import DIRECTION, Caution, metric_cautions
+from evalstopd.core.logged import is_beside
+from evalstopd.core.model import Mode
+
+Modes = Sequence[tuple[str, Mode]]
+"""Patterns of metrics' names with the direction that is better, the first that fits counts."""
+
+_SHOWN = 4
+_SPEED = re.compile(r"[_/](runtime|(samples|steps|tokens)_per_second|num_tokens|samples|jit_compilation_time|epoch)$")
+_LESS = re.compile(r"(^|[/_.@-])(loss|perplexity|ppl|nll|bpb|wer|cer|mae|r?mse|errors?|error_rate)([/_.@-]|$)")
+_MORE = re.compile(r"(^|[/_.@-])(acc|accurac(y|ies)|f1|bleu|rouge\w*|exact_match|rewards?|win_rate|pass)([/_.@-]|$)")
+_TRAINER_WORDS = {"true": Mode.MAX, "false": Mode.MIN}
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """No metric can be chosen; `text` says why."""
+
+    text: str
+
+
+def choose(names: Collection[str], patterns: Iterable[str]) -> str | Unclear | None:
+    """Return the metric that the first fitting pattern means; None where none fits (yet).
+
+    `*` stands for any letters. A training loss or reward, a speed, and what is logged beside another metric are never
+    chosen. Where a pattern fits several metrics, no later one decides between them: the owner has to.
+    """
+    for pattern in patterns:
+        fitting = sorted(name for name in names if fnmatchcase(name, pattern) and _may_judge(name, names))
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            return Unclear(f"{pattern} fits {_listed(fitting)}: name one by evalstop_metric=")
+    return None
+
+
+def site_mode(metric: str, modes: Modes) -> Mode | None:
+    """Return which way the site says is better for a metric."""
+    return next((mode for pattern, mode in modes if fnmatchcase(metric, pattern)), None)
+
+
+def told_mode(metric: str, modes: Modes, params: Mapping[str, str]) -> Mode | None:
+    """Return which way is better by the site, else by the trainer; None where nobody says.
+
+    Hugging Face's Trainer logs `metric_for_best_model`, with or without `eval_`, and `greater_is_better` as parameters.
+    """
+    by_site = site_mode(metric, modes)
+    if by_site is not None or metric.removeprefix("eval_") != _best_of(params):
+        return by_site
+    return _TRAINER_WORDS.get(params.get("greater_is_better", "").lower())
+
+
+def guessed_mode(metric: str) -> Mode | None:
+    """Return which way a metric's name speaks for, if for one."""
+    less, more = _LESS.search(metric) is not None, _MORE.search(metric) is not None
+    return None if less == more else Mode.MIN if less else Mode.MAX
+
+
+def direction_caution(metric: str, mode: Mode, told: Mode | None, *, stated: bool) -> Caution | None:
+    """Return a caution where the direction by which a job is judged is a guess, or is contradicted.
+
+    `told` is what `told_mode` returns now; `stated` tells that site or owner chose the metric by its whole name, so
+    that the site's `mode` is meant for it.
+    """
+    against = told or (guessed_mode(metric) if stated else None)
+    if against is not None and against is not mode:
+        text = f"{mode.value} is taken for better, and {_word(metric)} speaks for {against.value}"
+    elif told is None and not stated:
+        text = f"that {mode.value} is better for {_word(metric)} is a guess"
+    else:
+        return None
+    return Caution(DIRECTION, f"{text}: the owner can say evalstop_mode=, the site rules.modes", refuse=True)
+
+
+def _may_judge(name: str, names: Collection[str]) -> bool:
+    if _SPEED.search(name) or is_beside(name, names):
+        return False
+    return not any(each.refuse for each in metric_cautions(name, names))
+
+
+def _best_of(params: Mapping[str, str]) -> str:
+    return params.get("metric_for_best_model", "").removeprefix("eval_")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(_word, names[:_SHOWN])) + more
+
+
+def _word(name: str) -> str:
+    """Return user text fit for a line."""
+    return name if name.isascii() and name.isprintable() and len(name) <= 80 else ascii(name[:80])

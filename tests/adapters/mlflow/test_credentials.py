@@ -1,0 +1,162 @@
+"""Where the login comes from: settings, MLflow's variables, MLflow's file; and nothing secret in any message."""
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalstopd.adapters.mlflow.credentials import check, completed
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.errors import Misconfigured, Unavailable
+from tests.adapters.mlflow.standin import Standin, plain
+from tests.adapters.notify.certificate import loopback
+
+URI = "https://tracker.example"
+LOGIN = {"MLFLOW_TRACKING_USERNAME": "s3name", "MLFLOW_TRACKING_PASSWORD": "s3word"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home with MLflow's file in it."""
+    (tmp_path / ".mlflow").mkdir()
+    file = tmp_path / ".mlflow" / "credentials"
+    file.write_text("[mlflow]\nmlflow_tracking_username = filename\nmlflow_tracking_password = s3file\n")
+    file.chmod(0o600)
+    return tmp_path
+
+
+def login(server: Server) -> tuple[str, str, str]:
+    return server.username, server.password, server.token
+
+
+def test_the_settings_win_whole(home: Path):
+    for own in (
+        Server(URI, username="me", password="mine"),
+        Server(URI, token="t"),
+        Server("https://me:mine@x.example"),
+    ):
+        found = completed(own, {"HOME": str(home), **LOGIN, "MLFLOW_TRACKING_TOKEN": "other"})
+        assert login(found.server) == login(own)
+        assert check(found) == "login: the settings"
+
+
+def test_then_the_environment_then_the_file(home: Path):
+    both = completed(Server(URI), {"HOME": str(home), **LOGIN, "MLFLOW_TRACKING_TOKEN": "t"})
+    assert login(both.server) == ("s3name", "s3word", "")
+    assert login(completed(Server(URI), {"HOME": str(home)}).server) == ("filename", "s3file", "")
+    assert login(completed(Server(URI), {"MLFLOW_TRACKING_TOKEN": "t"}).server) == ("", "", "t")
+    assert login(completed(Server(URI), {"HOME": str(home / "nowhere")}).server) == ("", "", "")
+
+
+def test_address_workspace_and_certificates_come_from_the_environment_where_the_settings_are_silent():
+    environment = {
+        "MLFLOW_TRACKING_URI": "https://user:s3cret@other.example",
+        "MLFLOW_WORKSPACE": "team",
+        "MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca",
+        "MLFLOW_TRACKING_CLIENT_CERT_PATH": "/cert",
+    }
+    server = completed(Server(""), environment).server
+    assert (server.uri, server.workspace) == (environment["MLFLOW_TRACKING_URI"], "team")
+    assert (server.ca_file, server.client_cert) == ("/ca", "/cert")
+    kept = completed(Server(URI, workspace="own", ca_file="/own", client_cert="/mine"), environment).server
+    assert (kept.uri, kept.workspace, kept.ca_file, kept.client_cert) == (URI, "own", "/own", "/mine")
+
+
+def test_a_file_that_others_can_read_is_said_by_the_check(home: Path):
+    file = home / ".mlflow" / "credentials"
+    file.chmod(0o640)
+    found = completed(Server(URI), {"HOME": str(home)})
+    with pytest.raises(Misconfigured, match="mode 0640") as caught:
+        check(found)
+    assert "s3" not in str(caught.value) + repr(found)
+    file.chmod(0o600)
+    assert check(found) == f"login: {file}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MLFLOW_TRACKING_INSECURE_TLS", "true"),
+        ("MLFLOW_TRACKING_INSECURE_TLS", "1"),
+        ("MLFLOW_TRACKING_AWS_SIGV4", "true"),
+        ("MLFLOW_TRACKING_AUTH", "plugin"),
+    ],
+)
+def test_what_mlflow_would_do_and_the_daemon_does_not_is_refused_by_name(name: str, value: str):
+    with pytest.raises(Misconfigured, match=name):
+        completed(Server(URI), {name: value})
+
+
+def test_without_any_address_both_places_are_named():
+    with pytest.raises(Misconfigured, match=r"neither mlflow\.tracking_uri nor MLFLOW_TRACKING_URI"):
+        completed(Server(""), {})
+
+
+@pytest.mark.parametrize(
+    "text", ["s3cret without a section", "[mlflow]\nmlflow_tracking_password = s3cret%x", "\udcff"]
+)
+def test_a_broken_file_is_named_and_not_shown(home: Path, text: str):
+    (home / ".mlflow" / "credentials").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(Misconfigured) as caught:
+        completed(Server(URI), {"HOME": str(home)})
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_server_that_asks_for_our_certificate_gets_it(tmp_path: Path):
+    context, certificate = loopback(tmp_path)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(certificate)
+    own = tmp_path / "own.pem"
+    own.write_bytes(certificate.read_bytes() + (tmp_path / "key.pem").read_bytes())
+    with Standin(lambda asked: plain({"well": "come"}), context) as server:
+        uri = server.uri.replace("127.0.0.1", "localhost")
+        known = Http(Server(uri, ca_file=str(certificate), client_cert=str(own)))
+        assert known.get("/runs/get", {}).body == {"well": "come"}
+        known.close()
+        stranger = Http(Server(uri, ca_file=str(certificate)))
+        with pytest.raises(Unavailable):
+            stranger.get("/runs/get", {})
+        stranger.close()
+
+
+def test_a_certificate_without_its_key_is_named(tmp_path: Path):
+    _, certificate = loopback(tmp_path)
+    with pytest.raises(Misconfigured, match="client_cert"):
+        Http(Server(URI, client_cert=str(certificate)))
+
+
+_MLFLOWS = """
+import json
+from mlflow.utils.credentials import get_default_host_creds
+creds = get_default_host_creds("https://tracker.example")
+print(json.dumps([creds.username, creds.password, creds.token, creds.client_cert_path, creds.server_cert_path]))
+"""
+
+
+@pytest.mark.mlflow
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        LOGIN,
+        {"MLFLOW_TRACKING_USERNAME": "s3name"},
+        {"MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca", "MLFLOW_TRACKING_CLIENT_CERT_PATH": "/cert"},
+    ],
+)
+def test_it_reads_what_mlflow_itself_reads(home: Path, environment: dict[str, str]):
+    """The contract with MLflow's private helper, which is run here and never by the daemon."""
+    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+    given = {**kept, "HOME": str(home), **environment}
+    answer = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _MLFLOWS], env=given, stdout=subprocess.PIPE, check=True
+    )
+    ours = completed(Server(URI), given).server
+    theirs = [value or "" for value in json.loads(answer.stdout.splitlines()[-1])]
+    assert [*login(ours), ours.client_cert, ours.ca_file] == theirs
