@@ -344,11 +344,12 @@ def test_an_end_that_cannot_be_learned_closes_the_intent_as_abandoned() -> None:
 
 
 @pytest.mark.parametrize("end", ["REQUEUED", "PREEMPTED"])
-def test_a_job_that_goes_on_after_a_cancel_alone_is_confirmed_as_it_ended(end: str) -> None:
-    """Only a reversible stop is undone by going on."""
+def test_a_job_that_another_requeued_before_the_cancel_is_given_up_and_not_undone(end: str) -> None:
     see = replace(WAITS, ending=Ending(end, 70.0))
 
-    assert next_step(at(State.CANCELLED), see, 61.0) == Confirm(Ending(end, 70.0))
+    assert next_step(at(State.CANCELLED), see, 61.0) == GiveUp(
+        State.ABANDONED, f"the job ended by itself before the cancel: {end}"
+    )
 
 
 def test_why_a_stop_counts_as_undone_is_said() -> None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -165,10 +164,10 @@ def test_what_was_logged_counts_where_it_is_more_than_the_curve_shows() -> None:
     shown = with_prior(scores)
 
     assert of_evals(bare) == shown
-    odd = [replace(each, stderr=bad) for each, bad in zip(bare, (None, 0.0, -9.0, math.inf), strict=True)]
+    odd = [each._replace(stderr=bad) for each, bad in zip(bare, (None, 0.0, -9.0, math.inf), strict=True)]
     assert of_evals(odd) == shown
-    assert of_evals([replace(bare[0], stderr=3.0), *odd[1:3], replace(bare[3], stderr=4.0)]) == math.sqrt(12.5)
-    assert of_evals([replace(bare[0], stderr=0.01), *bare[1:]]) == shown
+    assert of_evals([bare[0]._replace(stderr=3.0), *odd[1:3], bare[3]._replace(stderr=4.0)]) == math.sqrt(12.5)
+    assert of_evals([bare[0]._replace(stderr=0.01), *bare[1:]]) == shown
 
 
 def test_the_number_of_items_is_looked_for_from_one_to_a_million_millions() -> None:

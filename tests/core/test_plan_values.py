@@ -96,7 +96,7 @@ def test_the_observe_rung_books_the_same_evidence() -> None:
 
 def test_evidence_has_the_standard_errors_where_any_was_logged() -> None:
     points = evals(*FALL)
-    (intent,) = decided(case([replace(points[0], stderr=0.1), *points[1:]])).intents
+    (intent,) = decided(case([points[0]._replace(stderr=0.1), *points[1:]])).intents
 
     assert intent.evidence.stderrs == (0.1, None, None, None)
 
@@ -136,7 +136,7 @@ def test_a_slow_reading_decides_what_a_fast_one_would_have(rung: Rung) -> None:
     late = evals(3.0, 2.0, 1.0, 0.5, arrived_s=NOW_S)
 
     assert triggers(case(late, rung=rung)) == [30]
-    assert triggers(case([replace(each, arrived_s=EARLIER_S) for each in late], rung=rung)) == [40]
+    assert triggers(case([each._replace(arrived_s=EARLIER_S) for each in late], rung=rung)) == [40]
 
 
 def test_of_a_slow_reading_only_a_stop_that_no_later_best_withdraws() -> None:
@@ -151,7 +151,7 @@ def test_an_eval_of_an_earlier_life_decides_nothing() -> None:
     history = evals(*FALL, life=0)
 
     assert triggers(case(history)) == []
-    assert triggers(case([*history[:-1], replace(history[-1], life=1)])) == [40]
+    assert triggers(case([*history[:-1], history[-1]._replace(life=1)])) == [40]
 
 
 def test_after_an_earlier_decision_only_a_later_eval_decides_anew() -> None:
@@ -311,7 +311,7 @@ def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
 
 def test_where_less_is_better_the_choice_is_mirrored() -> None:
     mirrored = case(
-        [replace(each, score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
+        [each._replace(score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
     )
 
     assert chosen(mirrored, SAFE) == [50]
