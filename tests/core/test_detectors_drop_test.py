@@ -200,3 +200,7 @@ def test_a_sigma_is_named_only_where_it_is_given() -> None:
     assert detector("high-power:sigma=0.05").spec == "high-power:sigma=0.05"
     with pytest.raises(ValueError, match="drop-test-safe: sigma must be finite"):
         detector("drop-test-safe:sigma=inf")
+
+
+def test_a_sigma_that_is_given_goes_before_the_errors_that_were_logged() -> None:
+    assert verdicts("drop-test-paper:sigma=1", 0.0, -1.42, errors=(3.0, 3.0))[-1] == Declining(1, 2)

@@ -349,7 +349,9 @@ def test_a_job_that_goes_on_though_it_was_to_be_cancelled_was_not_stopped_by_us(
     step = next_step(at(State.CANCELLED), replace(WAITS, ending=Ending(end, 70.0)), 61.0)
 
     assert isinstance(step, GiveUp)
-    assert end in step.why
+    assert step.state is State.ABANDONED
+    assert step.why.startswith("the job ended by itself")
+    assert step.why.endswith(end)
 
 
 def test_why_a_stop_counts_as_undone_is_said() -> None:
