@@ -106,13 +106,14 @@ class Loop:
         now_s: float,
         tally: Tally,
     ) -> None:
-        tell_early(self.ports, judgement.plan.warned, now_s, tally)
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
         until_s = self.ports.clock.now_s() + _PIN_TIME_S
         desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
+        # What can be lost comes first: a trainer may rotate its best checkpoint away at any moment.
         pins = desk.serve((*book.pins, *judgement.changes.pins))
+        tell_early(self.ports, judgement.plan.warned, now_s, tally)
         ledger = Ledger(self.ports.store, now_s)
         scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
         Acts(scene).serve(intents)

@@ -36,7 +36,7 @@ def test_the_daemon_stops_what_the_simulator_says_and_both_are_told(
     assert off.scores.unfinished == on.scores.unfinished == off.scores.stopped == 0
     # Accounting has whole seconds: a job's end may be told one early.
     assert off.scores.w1_gpu_h > 0.8 * found.runs["simulated off"].scores.w1_gpu_h
-    assert 1 <= on.scores.stopped <= found.runs["simulated on"].scores.stopped
+    assert 1 <= on.scores.stopped <= found.runs["simulated on"].scores.stopped, said
     assert on.delay_s is not None
     assert on.delay_s > -1
     assert any("confirmed" in line for line in said)

@@ -220,7 +220,8 @@ def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite
     shutil.copy(Path(__file__).with_name("fused_daemon.py"), wrapper)
     wrapper.chmod(0o755)
     site.service.start_daemon(wrapper=wrapper, arguments=(effect, moment))
-    job = site.train(ALICE, FALL)
+    # Killed before anything is pinned, the next daemon must come before the trainer rotates its best away.
+    job = site.train(ALICE, FALL, pace_s=2.5 if effect == "pin" else 1.0)
     site.wait(lambda: site.service.daemon_ended(0.1) == -9, "the daemon is killed")
     site.service.start_daemon()
     site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")

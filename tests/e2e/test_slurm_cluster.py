@@ -19,7 +19,7 @@ from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
 from tests.e2e.slurm_world import AsUser, SlurmWorld
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
-OUTAGE_S = 20.0
+OUTAGE_S = 10.0
 
 
 @pytest.fixture(name="slurm")

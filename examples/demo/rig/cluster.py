@@ -146,7 +146,13 @@ class Cluster:
         return answer.strip().partition(";")[0]
 
     def squeue(self, *options: str) -> str:
-        return self.run("squeue", "-h", *options)
+        """List the queue. Asked for one job alone that the controller has forgotten, squeue fails: it is not in it."""
+        try:
+            return self.run("squeue", "-h", *options)
+        except RigError as error:
+            if "Invalid job id specified" in str(error):
+                return ""
+            raise
 
     def sacct(self, *options: str) -> str:
         return self.run("sacct", "-n", "-P", *options)
