@@ -88,10 +88,14 @@ def is_governed(job: Job, rules: Rules) -> bool:
     """Tell whether a job is one this daemon looks at: GPUs, a watched partition, no exempt account."""
     return (
         job.gpus > 0
-        and job.het_id is None
         and (not rules.partitions or job.partition in rules.partitions)
         and job.account not in rules.exempt_accounts
     )
+
+
+def left_whole(first: Terms) -> Standing:
+    """Return the standing of a component of a heterogeneous job: Slurm ends such jobs as a whole, or not at all."""
+    return Standing(replace(first, rung=Rung.OFF), "a component of a heterogeneous job is not judged alone")
 
 
 def site_terms(rules: Rules) -> Terms:

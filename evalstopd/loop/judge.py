@@ -14,7 +14,7 @@ from evalstopd.core.model import JobKey, Point
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
-from evalstopd.errors import PastCaps, Rejected
+from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
@@ -282,20 +282,34 @@ def _merge(plans: Iterable[Plan]) -> Plan:
 def _refusals(seen: Observation, now_s: float) -> Iterable[Remark]:
     """Yield one line for each job that nothing may be done with."""
     for key, one in seen.seen.items():
-        decision = seen.decisions.get(key)
-        error = seen.unread.get(key)
-        if one.wishes.faults:
-            yield Remark(key.text, "ambiguous-comment", f"no action: {one.wishes.faults[0]}", now_s)
-        elif isinstance(decision, Refused):
-            yield Remark(key.text, decision.code, f"no action: {decision.text}", now_s)
-        elif isinstance(error, PastCaps):
-            yield Remark(key.text, "quarantine-run", f"no action: {error}", now_s)
-        elif isinstance(error, Rejected):
-            yield Remark(key.text, "run-refused", f"no action: {error}", now_s)
-        elif key in seen.unclear:
-            yield Remark(key.text, "unclear-metric", f"no action: {seen.unclear[key].text}", now_s)
-        elif not seen.rules.names_metrics(one.standing.terms.metric):
-            yield Remark(key.text, "no-metric", "no action: neither the owner nor the site names a metric", now_s)
+        found = _ours(one) or _of_the_run(seen.decisions.get(key), seen.unread.get(key)) or _of_the_metric(one, seen)
+        if found is not None:
+            code, why = found
+            yield Remark(key.text, code, f"no action: {why}", now_s)
+
+
+def _ours(one: Seen) -> tuple[str, str] | None:
+    """Return code and reason where the job itself is the reason."""
+    if one.wishes.faults:
+        return "ambiguous-comment", one.wishes.faults[0]
+    return ("het-job", one.standing.why) if one.job.het_id is not None else None
+
+
+def _of_the_run(decision: Bound | Refused | None, error: EvalstopError | None) -> tuple[str, str] | None:
+    """Return code and reason where the run is no proven one, or cannot be read."""
+    if isinstance(decision, Refused):
+        return decision.code, decision.text
+    if isinstance(error, Rejected):
+        return "quarantine-run" if isinstance(error, PastCaps) else "run-refused", str(error)
+    return None
+
+
+def _of_the_metric(one: Seen, seen: Observation) -> tuple[str, str] | None:
+    if one.key in seen.unclear:
+        return "unclear-metric", seen.unclear[one.key].text
+    if not seen.rules.names_metrics(one.standing.terms.metric):
+        return "no-metric", "neither the owner nor the site names a metric"
+    return None
 
 
 def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s: float) -> tuple[Watch, ...]:
