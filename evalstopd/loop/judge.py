@@ -54,23 +54,20 @@ def judge(
     judged = [bench.judge(key, bound) for key in seen.readings if isinstance(bound := seen.decisions[key], Bound)]
     closed = [_close(each, seen.last[each.key], stored, stamp.now_s) for each in book.watches if each.key in seen.last]
     merged = _merge(each.plan for each in judged)
-    faults = [*_refusals(seen, stamp.now_s), *(remark for each in judged for remark in each.faults)]
-    refused = _unsaid(faults, book)
-    noted = _unsaid([remark for each in judged for remark in each.notes], book)
+    refused = _unsaid([*_refusals(seen, stamp.now_s), *(line for each in judged for line in each.faults)], book)
+    noted = _unsaid([line for each in judged for line in each.notes], book)
     _count(tally, merged, sum(each.new for each in judged), refused)
     watches = {watch.key: watch for watch in (*merged.watches, *(watch for watch, _ in closed))}
     points = [point for each in judged for point in each.points]
-    points += [(watch.key, point) for watch, new in closed for point in new]
-    remarks = (*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned))
     changes = Changes(
         watches=_settle(seen, book, watches, stamp.now_s),
-        points=tuple(points),
+        points=(*points, *((watch.key, point) for watch, new in closed for point in new)),
         pins=merged.pins,
         intents=merged.intents,
-        events=tuple(_planned(intent) for intent in merged.intents),
+        events=tuple(map(_planned, merged.intents)),
         would_be=merged.would_be,
         bindings=tuple(each.binding for each in judged if each.binding is not None),
-        remarks=remarks,
+        remarks=(*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
     return Judgement(changes, merged)
 
