@@ -7,6 +7,7 @@ import pytest
 
 from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Phase, Rung, StopAction
+from evalstopd.core.rules import ActionRule
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
 from evalstopd.store.memory import MemoryStore
@@ -76,6 +77,22 @@ def test_undone_by_its_owner_the_job_runs_again_under_a_veto_and_is_never_stoppe
     assert (held.phase, held.restarts) == (Phase.RUNNING, 1)
     assert intents(world) == [(job, State.UNDONE)]
     assert world.cluster.requeued == [(job, 0)]
+
+
+def test_jobs_of_one_partition_are_held_those_of_another_are_cancelled_whatever_is_set_later() -> None:
+    long = ActionRule(StopAction.REQUEUE_HOLD, partition="long")
+    site = replace(RULES, caps=replace(RULES.caps, gpu_share=1.0))
+    world = World(replace(site, actions=(long,)))
+    held, cancelled = world.train("r1", partition="long"), world.train("r2")
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        if number == 3:
+            world.rules = replace(site, actions=(ActionRule(StopAction.CANCEL, partition="long"),))
+        world.evaluate(held, "r1", number * 10, score)
+        world.evaluate(cancelled, "r2", number * 10, score)
+        world.tick()
+
+    assert world.cluster.requeued == [(held, 0)]
+    assert world.cluster.cancelled == [(cancelled, 0)]
 
 
 def test_a_script_that_writes_its_comment_anew_does_not_lose_the_veto() -> None:
