@@ -9,6 +9,7 @@ from evalstopd.adapters.slurm.queue import configured_name, list_jobs, list_queu
 from evalstopd.adapters.slurm.record import Row
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
 from evalstopd.core.model import Ending, Job
+from evalstopd.core.shift import Steer
 from evalstopd.errors import Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
@@ -69,9 +70,13 @@ class SlurmCluster:
         """Replace the job's comment. Raises Rejected or Unavailable."""
         actions.set_comment(self._run, job_id, comment)
 
-    def _run(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice or Priority of waiting jobs, a hundred in one scontrol. Raises Rejected or Unavailable."""
+        actions.steer(self._run, asks)
+
+    def _run(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
         self._calls += 1
-        return self._runner(argv, env)
+        return self._runner(argv, env, feed=feed) if feed else self._runner(argv, env)
 
     def _known(self, rows: Iterable[Row]) -> tuple[Job, ...]:
         jobs = tuple(row.job for row in rows)
