@@ -90,7 +90,7 @@ class Job:
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
     `limit_end_s` is when its time limit would end a running job, None where it has none.
     `held` jobs wait until somebody releases them. `eligible_s` is from when on a job may start, None where that is open
-    (it is held, or waits for another). `time_limit_s` is None where there is no limit; `reason` is Slurm's, for waiting.
+    (it is held, or waits for another). `time_limit_s` is None without a limit; `reason` is Slurm's, for waiting.
     """
 
     cluster: str

@@ -1,4 +1,4 @@
-"""A wanted order -> the fewest changes of priority that give it; the jobs among themselves keep the priorities they have.
+"""A wanted order -> the fewest changes of priority that give it; the jobs together keep the priorities that they have.
 
 The job of rank i gets the i-th highest of the priorities that the jobs have without us (their *natural* ones). What
 moves by age alone is no reason for a change: a job keeps what it has as long as that is in order and near its target.
