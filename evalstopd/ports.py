@@ -75,6 +75,9 @@ class Cluster(Protocol):
     def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
         """Tell how these lives ended; those not known to have ended are left out."""
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives; those that accounting does not know are left out."""
+
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
 

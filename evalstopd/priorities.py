@@ -37,11 +37,11 @@ class Place:
 def places(ordering: Ordering) -> tuple[Place, ...]:
     """Return every governed waiting job; without a policy, those that were moved before."""
     queue, now_s = ordering.ports.cluster.queue(), ordering.ports.clock.now_s()
-    shifts = ordering.ports.store.book(queue.cluster).shifts
+    book = ordering.ports.store.book(queue.cluster)
     asked = ordering.asked
     if asked is None:
         return ()
-    picture = ordering.picture(Snapshot(queue.cluster, now_s, queue.jobs), shifts, asked)
+    picture = ordering.picture(Snapshot(queue.cluster, now_s, queue.jobs), book, asked, Tally())
     in_lines = [row for line in picture.lines for row in _of_line(line, picture, ordering, now_s)]
     return (*in_lines, *(_apart(each) for each in picture.waiting if each.apart))
 

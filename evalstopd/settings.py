@@ -198,7 +198,7 @@ class PrioritySettings(_Part):
     policy: str = ""
     partitions: tuple[str, ...] = ()
     mechanism: Lever = Lever.NICE
-    max_changes: int = Field(default=50, ge=1, le=500)
+    max_changes: int = Field(default=50, ge=2, le=500)
     min_interval_s: float = Field(default=60.0, ge=0, le=86400)
     reassert: int = Field(default=3, ge=0, le=100)
     loss_aware: bool = False

@@ -126,6 +126,11 @@ class Job:
         return Life(self.restarts, self.submitted_s)
 
     @property
+    def is_single(self) -> bool:
+        """Tell whether this is one job or task, not the tasks of an array that wait together."""
+        return not self.job_id.endswith("]")
+
+    @property
     def holds_gpus(self) -> bool:
         """Tell whether the job occupies GPUs now (Slurm fills the allocation of pending jobs too)."""
         return self.phase is Phase.RUNNING and self.gpus > 0

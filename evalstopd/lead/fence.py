@@ -90,6 +90,10 @@ class FencedCluster:
         """Tell how these lives ended."""
         return self.cluster.endings(queries)
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives."""
+        return self.cluster.served(queries)
+
     def cancel(self, job_ids: Sequence[str]) -> None:
         """Ask to end these running jobs. Raises Deposed without the lease."""
         self.lead.epoch(self.act_s)

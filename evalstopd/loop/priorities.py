@@ -22,6 +22,7 @@ from evalstopd.core.rules import Rules
 from evalstopd.core.shift import Lever, Shift, ShiftState, asked_for, observed, steer, taken_back
 from evalstopd.core.watch import Remark
 from evalstopd.errors import Rejected, Unavailable
+from evalstopd.loop.knowledge import Knowledge
 from evalstopd.loop.report import Tally
 from evalstopd.ports import Book, Changes, Ports
 
@@ -66,6 +67,11 @@ class Ordering:
     asked: PriorityRules | None
     estimate: Estimate = limits
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """Return what tells of waiting jobs beside the queue."""
+        return Knowledge(self.ports, self.estimate)
+
     def serve(self, snapshot: Snapshot, book: Book, tally: Tally) -> None:
         """Do what one pass does. Trouble with Slurm costs the order, never the pass."""
         if self.asked is None and not book.shifts:
@@ -76,7 +82,7 @@ class Ordering:
         if self.asked is None:
             self._take_back(stand, snapshot, tally)
         elif is_due(stand, self.asked, snapshot.now_s):
-            picture = self.picture(snapshot, stand, self.asked)
+            picture = self.picture(snapshot, replace(book, shifts=stand), self.asked, tally)
             self._move(moves(picture, self.asked, snapshot.now_s), tally, snapshot.now_s)
 
     def restore(self, tally: Tally) -> int:
@@ -97,10 +103,10 @@ class Ordering:
         snapshot = Snapshot(queue.cluster, self.ports.clock.now_s(), queue.jobs)
         return snapshot, self._settle(snapshot, self.ports.store.book(queue.cluster), tally).stand
 
-    def picture(self, snapshot: Snapshot, shifts: Sequence[Shift], asked: PriorityRules) -> Picture:
+    def picture(self, snapshot: Snapshot, book: Book, asked: PriorityRules, tally: Tally) -> Picture:
         """Return the lines, and what would put them in order. Changes nothing."""
-        waiting = waiting_of(snapshot.jobs, shifts, self.rules, asked, snapshot.now_s)
-        known = Known(self.estimate(waiting), {}, {})
+        waiting = waiting_of(snapshot.jobs, book.shifts, self.rules, asked, snapshot.now_s)
+        known = self.knowledge.of(waiting, book, asked, tally)
         return Picture(tuple(waiting), line_up(waiting, snapshot.jobs, known, asked, snapshot.now_s), known)
 
     def _settle(self, snapshot: Snapshot, book: Book, tally: Tally) -> Settled:

@@ -36,6 +36,7 @@ class FakeCluster:
     down: bool = False
     deaf: bool = False
     last_id: int = 0
+    ran_s: dict[str, float] = field(default_factory=dict)
     natural: dict[str, int] = field(default_factory=dict)
 
     # --- what a test does
@@ -145,6 +146,11 @@ class FakeCluster:
         if job_id in self.full:
             raise Rejected("the comment has more than 1000 bytes")
         self.jobs[job_id] = replace(self.jobs[job_id], comment=comment)
+
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how long jobs ran in earlier lives, as a test set it."""
+        self._call("served")
+        return {query: self.ran_s[query.job_id] for query in queries if query.job_id in self.ran_s}
 
     def steer(self, asks: Sequence[Steer]) -> None:
         """Set Nice, whose difference moves the priority, or Priority; running jobs stay as they are."""

@@ -91,6 +91,11 @@ class EmulatedCluster:
             return
         raise Rejected(f"no job {job_id!a} that is not over")
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how long these jobs have worked by now."""
+        live = self.world.live
+        return {query: live[query.job_id].job.done_s for query in queries if query.job_id in live}
+
     def steer(self, asks: Sequence[Steer]) -> None:
         """Note what was asked for; the emulated scheduler ranks its jobs by the policy itself."""
         self.steered.extend(asks)
