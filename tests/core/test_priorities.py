@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -180,14 +180,14 @@ def test_the_longest_subsequence_that_never_rises(levels: list[int]) -> None:
             size
             for size in range(len(levels) + 1)
             for places in combinations(range(len(levels)), size)
-            if all(levels[a] >= levels[b] for a, b in zip(places, places[1:], strict=False))
+            if all(levels[a] >= levels[b] for a, b in pairwise(places))
         ),
         default=0,
     )
 
     assert found == sorted(found)
     assert len(found) == longest
-    assert all(levels[a] >= levels[b] for a, b in zip(found, found[1:], strict=False))
+    assert all(levels[a] >= levels[b] for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize(
