@@ -8,7 +8,7 @@ from demo.rig import users
 from demo.rig.cluster import Cluster
 
 from evalstopd.core.shift import ShiftState
-from tests.e2e.lines import Lines, lines
+from tests.e2e.lines import Lines, basic_priority, lines
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
 ALICE, BOB = users.ALICE, users.BOB

@@ -1,4 +1,4 @@
-"""The order of waiting jobs together with runs: who gets the GPUs that a stop frees, and the policy that reads losses."""
+"""Waiting jobs and runs: who gets the GPUs that a stop frees, and the policy that reads losses."""
 
 import json
 import time

@@ -195,8 +195,13 @@ def test_one_refusal_for_lack_of_rights_is_told(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Invalid job id specified for job 999", "Job has already finished for job 4", "Job is no longer pending execution for job 5"]
-)  # fmt: skip
+    "line",
+    [
+        "Invalid job id specified for job 999",
+        "Job has already finished for job 4",
+        "Job is no longer pending execution for job 5",
+    ],
+)
 def test_who_no_longer_waits_is_no_failure(line: str) -> None:
     SlurmCluster(run=slurm_with(failed(1, line))).steer([Steer("4", nice=1)])
 
