@@ -33,7 +33,7 @@ from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 
 LIMITS = {"tick_s": 2.0, "calls": 3}
-GPUS = 250
+NODES = 2
 # One shell submits them all: a process for each and nothing between.
 SUBMIT = (
     "seq {count} | xargs -P {workers} -I @ sh -c "
@@ -130,7 +130,8 @@ def main() -> int:
     asked = parser.parse_args()
     ensure_packages(lambda line: sys.stderr.write(f"{line}\n"))
     users.ensure_users()
-    with Cluster(asked.directory, nodes=2, gpus=GPUS, cpus=GPUS + 6, database=False) as cluster:
+    gpus = asked.running // NODES
+    with Cluster(asked.directory, nodes=NODES, gpus=gpus, cpus=gpus + 6, database=False) as cluster:
         fill(cluster, asked.pending, asked.running, asked.workers)
         figures = passes(cluster, asked.passes, asked.pending, asked.running)
     print(json.dumps(asdict(figures) | {"limits": LIMITS}, indent=2))
