@@ -42,6 +42,7 @@ from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.priorities import Place, places, told_back
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
@@ -53,7 +54,7 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.service import Service
-from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.settings import Settings, load_settings, make_priorities, make_rules
 from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
@@ -123,7 +124,7 @@ def make_loop(
         gate=make_gate(settings),
         should_stop=stopping.is_set,
     )
-    return Loop(ports, Stance(rules, settings.digest, __version__))
+    return Loop(ports, Stance(rules, settings.digest, __version__, make_priorities(settings)))
 
 
 def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
@@ -177,6 +178,25 @@ def tick_alone(loop: Loop, settings: Settings) -> TickReport:
     finally:
         seat.leave()
     return report
+
+
+def show_priorities(settings: Settings) -> tuple[Place, ...]:
+    """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
+    loop = make_loop(settings, threading.Event(), dry_run=True)
+    return places(loop.ordering)
+
+
+def restore_priorities(settings: Settings) -> str:
+    """Take back what was changed of waiting jobs. Raises Unavailable while a daemon works on the store."""
+    seat, loop = make_seat(settings), make_loop(settings, threading.Event(), dry_run=True)
+    loop = seated(loop, seat, settings)
+    seat.beat()
+    try:
+        if not seat.ours:
+            raise Unavailable(f"nothing is taken back: this process {seat.said}")
+        return told_back(loop.ordering)
+    finally:
+        seat.leave()
 
 
 def make_clock() -> SystemClock:
@@ -349,6 +369,15 @@ def _daemons(settings: Settings) -> str:
     return "; ".join(told(rows))
 
 
+def _priorities(settings: Settings) -> str:
+    asked = make_priorities(settings)
+    if asked is None:
+        return "the order of waiting jobs is Slurm's alone"
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable("Slurm does not call this account Operator: it may not change the order of waiting jobs")
+    return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
 
@@ -391,5 +420,6 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
+        probe("priorities", lambda: _priorities(settings)),
         probe("notify", notify),
     )
