@@ -7,6 +7,7 @@ from typing import Protocol
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
@@ -211,6 +212,12 @@ class Keeper(Protocol):
 
     def drop(self, place: PinPlace) -> None:
         """Remove a pin; removing what is not there is no error."""
+
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Read the newest training log below the output folder that was written since `since_s`.
+
+        It has the place's metric and what is logged beside it; checkpoint, score and step count for nothing.
+        """
 
 
 @dataclass(frozen=True, slots=True)

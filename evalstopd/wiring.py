@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evalstopd import __version__
@@ -378,48 +379,52 @@ def _priorities(settings: Settings) -> str:
     return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
 
 
+def _queue(settings: Settings) -> str:
+    queue = make_cluster(settings).queue()
+    return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+
+def _schema(settings: Settings) -> str:
+    check(settings.store.url)
+    return f"schema revision {current(settings.store.url)}"
+
+
+def _card(settings: Settings) -> str:
+    card = make_scorecard(settings, make_checked_store(settings))
+    if settings.rules.rung is Rung.ENFORCE:
+        return check_enforce(card, settings.enforce.override)
+    verdict = enforce_verdict(card)
+    lacks = "; ".join(verdict.missing)
+    return f"{card.site_rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
+
+
+def _switch(settings: Settings) -> str:
+    if make_kill_switch(settings).engaged():
+        raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+    return "not set"
+
+
+def _telling(settings: Settings) -> str:
+    channels = _channels(settings)
+    return Several(channels).check() if channels else "messages go to the daemon's log"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
-
-    def slurm() -> str:
-        queue = make_cluster(settings).queue()
-        return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
-
-    def store() -> str:
-        check(settings.store.url)
-        return f"schema revision {current(settings.store.url)}"
-
-    def scorecard() -> str:
-        card = make_scorecard(settings, make_checked_store(settings))
-        if settings.rules.rung is Rung.ENFORCE:
-            return check_enforce(card, settings.enforce.override)
-        verdict = enforce_verdict(card)
-        lacks = "; ".join(verdict.missing)
-        rule = card.site_rule
-        return f"{rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
-
-    def switch() -> str:
-        if make_kill_switch(settings).engaged():
-            raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
-        return "not set"
-
-    def notify() -> str:
-        channels = _channels(settings)
-        return Several(channels).check() if channels else "messages go to the daemon's log"
-
-    return (
-        probe("slurm", slurm),
-        probe("mlflow", lambda: make_metrics(settings).ping()),
-        probe("mlflow login", lambda: credentials.check(_tracker(settings))),
-        probe("mlflow server", lambda: _door(settings)),
-        probe("binding", lambda: _proofs(settings)),
-        probe("keeper", lambda: make_keeper(settings).ping()),
-        probe("store", store),
-        probe("daemon", lambda: _daemons(settings)),
-        probe("clock of slurmctld", lambda: _slurm_clock(settings)),
-        probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
-        probe("scorecard", scorecard),
-        probe("kill switch", switch),
-        probe("priorities", lambda: _priorities(settings)),
-        probe("notify", notify),
+    questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("slurm", _queue),
+        ("mlflow", lambda given: make_metrics(given).ping()),
+        ("mlflow login", lambda given: credentials.check(_tracker(given))),
+        ("mlflow server", _door),
+        ("binding", _proofs),
+        ("keeper", lambda given: make_keeper(given).ping()),
+        ("store", _schema),
+        ("daemon", _daemons),
+        ("clock of slurmctld", _slurm_clock),
+        ("clock of mlflow", lambda given: agreeing("MLflow", make_metrics(given).clock_s, SystemClock().now_s)),
+        ("scorecard", _card),
+        ("kill switch", _switch),
+        ("priorities", _priorities),
+        ("notify", _telling),
     )
+    return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

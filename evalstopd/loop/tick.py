@@ -20,9 +20,11 @@ from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import book_receipts, tell_early
+from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
 _PIN_TIME_S = 20.0
+_LOG_TIME_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        return judge(seen, book, stored, seen.rules, stamp, tally)
+        witness = Witness(self.ports, tally, self.ports.clock.now_s() + _LOG_TIME_S)
+        return judge(seen, book, stored, stamp, tally, witness.log_of)
 
     def _act(
         self,
