@@ -105,8 +105,8 @@ def settings(tracking_uri: str, tick_s: float) -> dict[str, dict[str, object]]:
     }
 
 
-def memory_mb(pid: int) -> tuple[float, float]:
-    """Return the resident memory of a process and the most it ever was."""
+def memory_mb(pid: int | str) -> tuple[float, float]:
+    """Return the resident memory of a process (or "self") and the most it ever was."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     now, most = (int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
     return now, most

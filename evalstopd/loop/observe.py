@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evalstopd.core.binding import Bound, Refused, bind
+from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.guards import Caution
 from evalstopd.core.identity import Sighting, recognise
@@ -65,7 +65,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     hopes = sought(here, rules, snapshot.now_s) if known else []
     looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
     seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
-    claims = standing_claims(one for key, one in seen.items() if key not in due) | dict(looked.made)
+    claims = _in_question(looked.made, standing_claims(one for key, one in seen.items() if key not in due))
     fresh = pressing | (looked.made.keys() - due.keys())
     read = read_runs(ports, seen, looked.made, fresh, rules, snapshot.now_s)
     seen, queries, answers = read.seen, read.queries, read.answers
@@ -93,8 +93,18 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         holding(book.breakers, snapshot.now_s),
         read.unclear,
     )
-    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
-    return replace(whole, seen=lowered)
+    return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
+
+
+def _in_question(made: Mapping[JobKey, Claim], standing: Mapping[JobKey, Claim]) -> dict[JobKey, Claim]:
+    """Return the claims to runs that are read in this pass; of thousands of others nothing is decided in it."""
+    read = {claim.run_id for claim in made.values()}
+    return {key: claim for key, claim in standing.items() if claim.run_id in read} | dict(made)
+
+
+def _lowered(one: Seen, seen: Observation) -> Seen:
+    standing = seen.at_most(one.watch, one.standing)
+    return one if standing is one.standing else replace(one, standing=standing)
 
 
 def _as_found(ports: Ports, rules: Rules, tally: Tally) -> tuple[Rules, bool]:
