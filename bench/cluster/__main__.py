@@ -19,6 +19,7 @@ from demo.rig.places import new_reachable_directory
 from demo.service import Service
 
 from bench.cluster import stops
+from bench.cluster.fill import copies
 from bench.cluster.limits import LIMITS, tell
 from bench.mlflow import METRIC, Site
 from evalstopd.keeper import keeper
@@ -28,7 +29,7 @@ ACCOUNT = "ml"
 NODES = 2
 KILL_WAIT_S = 3
 TICK_S = 5.0
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 COMMAND_S = 1_800.0
 TASK = "#!/bin/sh\ntouch started/$SLURM_ARRAY_TASK_ID\nexec sleep 7200\n"
 
@@ -114,7 +115,8 @@ def main() -> int:
             for user, level in ((users.ALICE, None), (users.BOB, None), (users.DAEMON, "Operator")):
                 cluster.add_user(user, ACCOUNT, level)
             say(f"filling the tracker with {asked.jobs} runs")
-            run_ids = Site(server.uri).fill(asked.jobs, asked.points, asked.params)
+            (first,) = Site(server.uri).fill(1, asked.points, asked.params)
+            run_ids = [first, *copies(server.database, first, asked.jobs - 1)]
             started_s = start_tasks(cluster, run_ids)
             say(f"{asked.jobs} tasks run after {started_s:.0f} s")
             figures: dict[str, object] = {

@@ -16,10 +16,10 @@ from evalstopd.core.intent import Intent, State
 
 PACE_S = 4.0
 SCORES = (0.1, 0.4, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 LOOK_S = 0.2
 SPARE_S = 2.0
-_DURATION_S = 600.0
+_DURATION_S = 900.0
 # Half of the jobs end at TERM; the other half must be killed when their time is up.
 _STUBBORN = "trap '' TERM\n"
 
