@@ -18,6 +18,7 @@ from pydantic import (
     PlainSerializer,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -25,6 +26,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
 from evalstopd.core.model import Mode, Rung, StopAction
+from evalstopd.core.registry import check_template
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.errors import Misconfigured
 
@@ -71,6 +73,21 @@ class MlflowSettings(_Part):
     proxy: SecretStr = SecretStr("")
     ca_file: str = ""
     client_cert: str = ""
+
+
+class PromotionSettings(_Part):
+    """What becomes of a kept checkpoint beside the run's tags. Sizes in MiB, times in seconds."""
+
+    registry: bool = False
+    model: str = "evalstop-{cluster}-{job}"
+    copy_mb: int = Field(default=0, ge=0, le=100_000)
+    time_limit_s: float = Field(default=60.0, gt=0, le=3_600)
+
+    @field_validator("model")
+    @classmethod
+    def _safe(cls, value: str) -> str:
+        check_template(value)
+        return value
 
 
 class BindingSettings(_Part):
@@ -236,6 +253,7 @@ class Settings(BaseSettings):
     daemon: DaemonSettings = DaemonSettings()
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
+    promotion: PromotionSettings = PromotionSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -12,8 +12,11 @@ from pathlib import Path
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
 from evalstopd.adapters.mlflow import credentials
+from evalstopd.adapters.mlflow.copying import Copier
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.registrar import Registrar
+from evalstopd.adapters.mlflow.registration import Registration
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.adapters.notify.channel import Channel
@@ -122,6 +125,7 @@ def make_loop(
         finder=metrics,
         gate=make_gate(settings),
         should_stop=stopping.is_set,
+        registry=make_registry(settings),
     )
     return Loop(ports, Stance(rules, settings.digest, __version__))
 
@@ -236,6 +240,16 @@ def _name_of(uid: int) -> str:
 def make_metrics(settings: Settings) -> MlflowSource:
     """Return the tracker's adapter. Raises Misconfigured without a good address."""
     return MlflowSource(Http(_server(settings)), SystemClock())
+
+
+def make_registry(settings: Settings) -> Registrar | None:
+    """Return what makes model versions of kept checkpoints, if the site wants them."""
+    asked = settings.promotion
+    if not asked.registry:
+        return None
+    http = Http(replace(_server(settings), timeout_s=asked.time_limit_s))
+    copier = Copier(http, asked.copy_mb * 2**20) if asked.copy_mb else None
+    return Registrar(Registration(http, asked.model, copier).register)
 
 
 def make_gate(settings: Settings) -> ServerGate:
