@@ -80,12 +80,11 @@ class Http:
         """Tell MLflow something. A 200 proves little: read back."""
         return self._exchange(self._client.build_request("POST", self._address(path), json=body), self._answer)
 
-    def put(self, path: str, parts: Iterable[bytes], size: int) -> Answer:
-        """Send a file of this size, part by part. Raises as `post` does."""
+    def put(self, path: str, parts: Iterable[bytes], size: int) -> None:
+        """Send a file of this size, part by part; what is answered to it has no fixed form. Raises as `post` does."""
         headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
-        return self._exchange(
-            self._client.build_request("PUT", self._address(path), content=parts, headers=headers), self._answer
-        )
+        request = self._client.build_request("PUT", self._address(path), content=parts, headers=headers)
+        self._exchange(request, self._taken)
 
     def status(self, path: str, params: Mapping[str, str]) -> int:
         """Return the status of MLflow's answer to a question, whatever it is. Raises Unavailable where none comes."""
@@ -116,6 +115,10 @@ class Http:
             raise self._refusal(response)
         raw = self._whole(response, self._server.max_bytes)
         return Answer(self._parsed(raw), len(raw))
+
+    def _taken(self, response: httpx.Response) -> None:
+        if response.status_code != 200:
+            raise self._refusal(response)
 
     def _whole(self, response: httpx.Response, limit: int) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":

@@ -32,6 +32,11 @@ class Registrar:
         self._again_at = float("-inf")
         self._worker: threading.Thread | None = None
 
+    @property
+    def waiting(self) -> int:
+        """Return how many checkpoints were asked for and have no answer that was fetched."""
+        return len(self._asked)
+
     def register(self, checkpoints: Sequence[Promoted]) -> None:
         """Put those into the queue that are not in it; never waits."""
         if self._now_s() < self._again_at:
