@@ -1,6 +1,7 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Bound, Claim, Refused, bind
@@ -30,6 +31,7 @@ class Observation:
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
     switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
+    `fresh` are the jobs whose run's facts are of this pass, `doubtful` those whose run is no longer as it was read.
     """
 
     snapshot: Snapshot
@@ -45,6 +47,8 @@ class Observation:
     killed: bool = False
     breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
     unclear: Mapping[JobKey, Unclear] = field(default_factory=dict)
+    fresh: AbstractSet[JobKey] = frozenset()
+    doubtful: AbstractSet[JobKey] = frozenset()
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
@@ -92,6 +96,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         ports.kill_switch.engaged(),
         holding(book.breakers, snapshot.now_s),
         read.unclear,
+        fresh,
     )
     return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
 

@@ -11,6 +11,7 @@ from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
+from evalstopd.loop.doubt import with_doubts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
@@ -73,6 +74,7 @@ class Loop:
         if changes:
             self.ports.store.record(changes)
         seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         self._act(seen, book, judgement, decisions, now_s, tally)
 
     def _decisions(self, seen: Observation, book: Book, judgement: Judgement, now_s: float) -> tuple[Decision, ...]:
