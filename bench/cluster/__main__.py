@@ -28,7 +28,7 @@ from evalstopd.store.migrate import upgrade
 
 ACCOUNT = "ml"
 NODES = 4
-WAVE = 200
+WAVE = 100
 KILL_WAIT_S = 3
 TICK_S = 5.0
 PATIENCE_S = 900.0
@@ -47,7 +47,7 @@ def start_tasks(cluster: Cluster, run_ids: list[str]) -> float:
     folder.mkdir()
     shutil.chown(folder, users.ALICE)
     began_s, lines = time.monotonic(), []
-    # In arrays of 200: a node that is told to start a thousand tasks at once does not answer in time, and loses some.
+    # In arrays of 100: a node that is told to start a thousand tasks at once does not answer in time, and loses some.
     for start in range(0, len(run_ids), WAVE):
         part = run_ids[start : start + WAVE]
         array = cluster.sbatch(
@@ -113,7 +113,13 @@ def main() -> int:
     try:
         with (
             Cluster(
-                folder / "slurm", nodes=NODES, gpus=per_node, cpus=per_node, kill_wait_s=KILL_WAIT_S, name="big"
+                folder / "slurm",
+                nodes=NODES,
+                gpus=per_node,
+                cpus=per_node,
+                kill_wait_s=KILL_WAIT_S,
+                name="big",
+                crowded=True,
             ) as cluster,
             MlflowServer(sys.executable, folder / "mlflow") as server,
         ):
