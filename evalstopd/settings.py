@@ -73,6 +73,7 @@ class MlflowSettings(_Part):
     proxy: SecretStr = SecretStr("")
     ca_file: str = ""
     client_cert: str = ""
+    database: SecretStr = SecretStr("")
 
 
 class PromotionSettings(_Part):
