@@ -13,10 +13,14 @@ from pathlib import Path
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
 from evalstopd.adapters.mlflow import credentials
+from evalstopd.adapters.mlflow.copying import Copier
+from evalstopd.adapters.mlflow.database import DatabaseRoute
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.registrar import Registrar
+from evalstopd.adapters.mlflow.registration import Registration
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 from evalstopd.adapters.notify.channel import Channel
 from evalstopd.adapters.notify.command import CommandChannel
 from evalstopd.adapters.notify.log import LogNotifier
@@ -60,6 +64,7 @@ from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
+from evalstopd.store.tracker import TrackerDatabase
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 from evalstopd.upkeep.hourly import Hourly
 
@@ -124,6 +129,7 @@ def make_loop(
         finder=metrics,
         gate=make_gate(settings),
         should_stop=stopping.is_set,
+        registry=make_registry(settings),
     )
     return Loop(ports, Stance(rules, settings.digest, __version__, make_priorities(settings)))
 
@@ -256,7 +262,23 @@ def _name_of(uid: int) -> str:
 
 def make_metrics(settings: Settings) -> MlflowSource:
     """Return the tracker's adapter. Raises Misconfigured without a good address."""
-    return MlflowSource(Http(_server(settings)), SystemClock())
+    return MlflowSource(Http(_server(settings)), SystemClock(), ways=_ways(settings))
+
+
+def _ways(settings: Settings) -> Ways:
+    """Return the ways of reading, with MLflow's own database where its address is known."""
+    address = settings.mlflow.database.get_secret_value()
+    return Ways(database=DatabaseRoute(TrackerDatabase(address, settings.mlflow.time_limit_s)) if address else None)
+
+
+def make_registry(settings: Settings) -> Registrar | None:
+    """Return what makes model versions of kept checkpoints, if the site wants them."""
+    asked = settings.promotion
+    if not asked.registry:
+        return None
+    http = Http(replace(_server(settings), timeout_s=asked.time_limit_s))
+    copier = Copier(http, asked.copy_mb * 2**20) if asked.copy_mb else None
+    return Registrar(Registration(http, asked.model, copier).register)
 
 
 def make_gate(settings: Settings) -> ServerGate:

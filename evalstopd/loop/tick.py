@@ -12,6 +12,7 @@ from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
+from evalstopd.loop.doubt import with_doubts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
@@ -87,6 +88,7 @@ class Loop:
         if changes:
             self.ports.store.record(changes)
         seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         # Before the stops: who gets the GPUs that they free is decided by then.
         self.ordering.serve(seen.snapshot, book, tally)
         self._act(seen, book, judgement, decisions, now_s, tally)
