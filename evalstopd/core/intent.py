@@ -95,7 +95,8 @@ class Intent:
     to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
     it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
     is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
-    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held.
+    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held. `model` says
+    where the checkpoint stands in the tracker's model registry (core/registry): empty where that is not wanted.
     """
 
     key: JobKey
@@ -123,6 +124,7 @@ class Intent:
     action: StopAction = StopAction.CANCEL
     kept_s: float | None = None
     held_life: Life | None = None
+    model: str = ""
 
     @property
     def id(self) -> str:

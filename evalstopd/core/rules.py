@@ -219,8 +219,10 @@ def _fewest(first: Terms, wishes: Wishes, rules: Rules) -> int:
 
 def _with_k(rule: str, k: int | None) -> str:
     """Return the rule with the owner's k: who names a k asks for k declines; the site's `never` stays."""
+    if k is None:
+        return rule
     parsed = parse_spec(rule)
-    if k is None or parsed.name == "never":
+    if parsed.name == "never":
         return rule
     others = tuple(pair for pair in parsed.params if parsed.name == _COUNTS and pair[0] != "k")
     return format_spec(Spec(_COUNTS, (("k", float(k)), *others)))

@@ -22,6 +22,7 @@ from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
+_Identity = tuple[str, int, int, float | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +174,20 @@ def _merged(
 ) -> _Merged:
     """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
 
-    Only the metric that judges the job is its curve. Points are compared by their text, so that a NaN equals itself.
+    Only the metric that judges the job is its curve.
     """
-    read = {_identity(point): replace(point, metric=metric) for point in reading.points}
-    known: dict[str, Point] = {}
+    read = {_identity(point): point for point in reading.points}
+    known: dict[_Identity, Point] = {}
     completed: list[Point] = []
     for point in (each for each in stored if each.metric == metric):
-        same = read.get(_identity(point))
+        identity = _identity(point)
+        same = read.get(identity)
         if point.stderr is None and same is not None and same.stderr is not None:
             point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
             completed.append(point)
-        known[_identity(point)] = point
-    new = tuple(replace(p, life=life(p), arrived_s=now_s) for text, p in read.items() if text not in known)
+        known[identity] = point
+    fresh = (point for identity, point in read.items() if identity not in known)
+    new = tuple(replace(point, metric=metric, life=life(point), arrived_s=now_s) for point in fresh)
     return _Merged((*known.values(), *new), new, tuple(completed))
 
 
@@ -205,8 +208,11 @@ def _life_of(watch: Watch, bound: Bound) -> Callable[[Point], int]:
     return life
 
 
-def _identity(point: Point) -> str:
-    return f"{point.run_id} {point.step} {point.timestamp_ms} {point.value!r}"
+def _identity(point: Point) -> _Identity:
+    """Return what tells points apart; a NaN equals itself, and 0 is not -0."""
+    value = point.value
+    plain = value < 0 or value > 0
+    return point.run_id, point.step, point.timestamp_ms, value if plain else repr(value)
 
 
 def _case(one: Seen, bound: Bound, reading: RunReading, read: _Merged, *, now_s: float, rules: Rules) -> Case:
@@ -313,7 +319,8 @@ def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s
     """Return the watches that changed: judged, newly seen, moved, vanished or ended."""
     present = {key: judged.get(key, one.watch) for key, one in seen.seen.items()}
     known = {watch.key: watch for watch in book.watches}
-    changed = [watch for key, watch in present.items() if known.get(key) != watch]
+    # Most are the very same object: comparing all fields of thousands takes longer than to decide.
+    changed = [watch for key, watch in present.items() if (was := known.get(key)) is not watch and was != watch]
     here = {each.key for each in seen.sightings.values()}
     for watch in book.watches:
         if watch.key in here and watch.key not in present:

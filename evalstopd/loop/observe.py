@@ -1,9 +1,10 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from evalstopd.core.binding import Bound, Refused, bind
+from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.guards import Caution
 from evalstopd.core.identity import Sighting, recognise
@@ -30,6 +31,7 @@ class Observation:
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
     switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
+    `fresh` are the jobs whose run's facts are of this pass, `doubtful` those whose run is no longer as it was read.
     """
 
     snapshot: Snapshot
@@ -45,6 +47,8 @@ class Observation:
     killed: bool = False
     breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
     unclear: Mapping[JobKey, Unclear] = field(default_factory=dict)
+    fresh: AbstractSet[JobKey] = frozenset()
+    doubtful: AbstractSet[JobKey] = frozenset()
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
@@ -79,18 +83,33 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         ports.kill_switch.engaged(),
         holding(book.breakers, snapshot.now_s),
         runs.read.unclear,
+        runs.fresh,
     )
-    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
-    return replace(whole, seen=lowered)
+    return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
+
+
+def _in_question(made: Mapping[JobKey, Claim], standing: Mapping[JobKey, Claim]) -> dict[JobKey, Claim]:
+    """Return the claims to runs that are read in this pass; of thousands of others nothing is decided in it."""
+    read = {claim.run_id for claim in made.values()}
+    return {key: claim for key, claim in standing.items() if claim.run_id in read} | dict(made)
+
+
+def _lowered(one: Seen, seen: Observation) -> Seen:
+    standing = seen.at_most(one.watch, one.standing)
+    return one if standing is one.standing else replace(one, standing=standing)
 
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """What was read of the jobs' runs, whose they are, and for which jobs no run could be looked for."""
+    """What was read of the jobs' runs, whose they are, and for which jobs no run could be looked for.
+
+    `fresh` are the jobs whose run's facts are of this pass, not remembered.
+    """
 
     read: Read
     decisions: Mapping[JobKey, Bound | Refused]
     unknown: Mapping[JobKey, EvalstopError]
+    fresh: AbstractSet[JobKey] = frozenset()
 
 
 def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sighting], rules: Rules) -> _Runs:
@@ -102,12 +121,13 @@ def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sigh
     due, hopes = due_jobs(seen, pressing, rules, now_s), sought(here, rules, now_s)
     looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
     seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
-    claims = standing_claims(one for key, one in seen.items() if key not in due) | dict(looked.made)
-    read = read_runs(ports, seen, looked.made, pressing | (looked.made.keys() - due.keys()), rules, now_s)
+    claims = _in_question(looked.made, standing_claims(one for key, one in seen.items() if key not in due))
+    fresh = pressing | (looked.made.keys() - due.keys())
+    read = read_runs(ports, seen, looked.made, fresh, rules, now_s)
     facts = {query.run_id: each.facts for query, each in read.answers.items() if isinstance(each, RunReading)}
     holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
     decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
-    return _Runs(read, decisions, looked.unknown)
+    return _Runs(read, decisions, looked.unknown, fresh)
 
 
 def _no_runs(sightings: Sequence[Sighting], snapshot: Snapshot, rules: Rules) -> _Runs:

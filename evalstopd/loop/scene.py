@@ -58,7 +58,8 @@ class Scene:
     def may_write(self, intent: Intent) -> bool:
         """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""
         watch = self.watches.get(intent.key)
-        return watch.two_way if watch is not None else intent.evidence.two_way
+        proven = watch.two_way if watch is not None else intent.evidence.two_way
+        return proven and intent.key not in self.seen.doubtful
 
     def tag(self, intent: Intent) -> None:
         """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""
@@ -104,6 +105,8 @@ class Scene:
         """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""
         bound = self.seen.decisions.get(key)
         if watch is None or key not in self.seen.readings or not isinstance(bound, Bound):
+            return False
+        if key in self.seen.doubtful:
             return False
         needs_no_comment = bound.proof is not Proof.COMMENT
         return watch.run_id == (wishes.run_id or (bound.run_id if needs_no_comment else None))

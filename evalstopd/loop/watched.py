@@ -82,6 +82,9 @@ def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
 
 
 def _present(watch: Watch, job: Job) -> Watch:
+    """Return the watch as the queue shows its job; the same object where nothing has changed, as for most."""
+    if watch.vanished_s is None and _shown(watch) == _shown(job):
+        return watch
     return replace(
         watch,
         life=job.life,
@@ -95,3 +98,10 @@ def _present(watch: Watch, job: Job) -> Watch:
         limit_end_s=job.limit_end_s,
         vanished_s=None,
     )
+
+
+def _shown(of: Watch | Job) -> tuple[object, ...]:
+    """Return what a watch takes over from the queue."""
+    return (
+        of.life, of.user, of.account, of.partition, of.name, of.gpus, of.nodes, of.started_s, of.limit_end_s,
+    )  # fmt: skip

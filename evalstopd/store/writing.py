@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
 from evalstopd.core.chain import DECIDED, GENESIS, Appended, Kind
 from evalstopd.core.credit import Credit
@@ -28,6 +28,7 @@ from evalstopd.store.tables import (
     LinkRow,
     PinRow,
     RemarkRow,
+    ShiftRow,
     WatchRow,
     WouldBeRow,
 )
@@ -41,6 +42,8 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     length, _ = _end(to) if changes.points else (0, "")
     batches = write_points(to, changes.points, length)
+    _remove_shifts(to, changes.unshifted)
+    _replace(to, ShiftRow, [rows.shift_values(shift) for shift in changes.shifts])
     decided = _write_intents(to, changes.intents)
     events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
     would_be = _fresh_would_be(to, changes.would_be)
@@ -122,6 +125,12 @@ def _fresh_credits(to: Connection, booked: Sequence[Credit]) -> list[Credit]:
     for ids in chunks(credit.intent_id for credit in booked):
         stored |= set(to.scalars(select(CreditRow.intent_id).where(CreditRow.intent_id.in_(ids))))
     return unknown(booked, lambda credit: credit.intent_id, stored)
+
+
+def _remove_shifts(to: Connection, keys: Sequence[JobKey]) -> None:
+    for key in keys:
+        named = zip(rows.SHIFT_KEY, (key.cluster, key.job_id, key.uid, key.submitted_s), strict=True)
+        to.execute(delete(table_of(ShiftRow)).where(*(column == value for column, value in named)))
 
 
 def _insert_all(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:
