@@ -93,7 +93,7 @@ class Rig:
     def __init__(self, settings: Settings) -> None:
         self.passed_s = 0.0
         self.http = Listed(Server(settings.mlflow.tracking_uri, timeout_s=settings.mlflow.time_limit_s))
-        # As patient as the bare calls are: on a busy machine a pass over all runs may take longer than a daemon gives it.
+        # As patient as the bare calls: on a busy machine a pass over all runs takes longer than a daemon gives it.
         pace = Pace(seconds=PATIENCE_S)
         source = MlflowSource(self.http, SystemClock(), pace=pace, now_s=lambda: time.monotonic() + self.passed_s)
         self.timed, self.cluster, self.store = Timed(source), make_cluster(settings), make_store(settings)
