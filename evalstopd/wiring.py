@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evalstopd import __version__
@@ -46,6 +47,7 @@ from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.priorities import Place, places, told_back
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
@@ -57,7 +59,7 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.service import Service
-from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.settings import Settings, load_settings, make_priorities, make_rules
 from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
@@ -129,7 +131,7 @@ def make_loop(
         should_stop=stopping.is_set,
         registry=make_registry(settings),
     )
-    return Loop(ports, Stance(rules, settings.digest, __version__))
+    return Loop(ports, Stance(rules, settings.digest, __version__, make_priorities(settings)))
 
 
 def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
@@ -183,6 +185,25 @@ def tick_alone(loop: Loop, settings: Settings) -> TickReport:
     finally:
         seat.leave()
     return report
+
+
+def show_priorities(settings: Settings) -> tuple[Place, ...]:
+    """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
+    loop = make_loop(settings, threading.Event(), dry_run=True)
+    return places(loop.ordering)
+
+
+def restore_priorities(settings: Settings) -> str:
+    """Take back what was changed of waiting jobs. Raises Unavailable while a daemon works on the store."""
+    seat, loop = make_seat(settings), make_loop(settings, threading.Event(), dry_run=True)
+    loop = seated(loop, seat, settings)
+    seat.beat()
+    try:
+        if not seat.ours:
+            raise Unavailable(f"nothing is taken back: this process {seat.said}")
+        return told_back(loop.ordering)
+    finally:
+        seat.leave()
 
 
 def make_clock() -> SystemClock:
@@ -371,47 +392,61 @@ def _daemons(settings: Settings) -> str:
     return "; ".join(told(rows))
 
 
+def _priorities(settings: Settings) -> str:
+    asked = make_priorities(settings)
+    if asked is None:
+        return "the order of waiting jobs is Slurm's alone"
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable("Slurm does not call this account Operator: it may not change the order of waiting jobs")
+    return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
+
+
+def _queue(settings: Settings) -> str:
+    queue = make_cluster(settings).queue()
+    return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+
+def _schema(settings: Settings) -> str:
+    check(settings.store.url)
+    return f"schema revision {current(settings.store.url)}"
+
+
+def _card(settings: Settings) -> str:
+    card = make_scorecard(settings, make_checked_store(settings))
+    if settings.rules.rung is Rung.ENFORCE:
+        return check_enforce(card, settings.enforce.override)
+    verdict = enforce_verdict(card)
+    lacks = "; ".join(verdict.missing)
+    return f"{card.site_rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
+
+
+def _switch(settings: Settings) -> str:
+    if make_kill_switch(settings).engaged():
+        raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+    return "not set"
+
+
+def _telling(settings: Settings) -> str:
+    channels = _channels(settings)
+    return Several(channels).check() if channels else "messages go to the daemon's log"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
-
-    def slurm() -> str:
-        queue = make_cluster(settings).queue()
-        return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
-
-    def store() -> str:
-        check(settings.store.url)
-        return f"schema revision {current(settings.store.url)}"
-
-    def scorecard() -> str:
-        card = make_scorecard(settings, make_checked_store(settings))
-        if settings.rules.rung is Rung.ENFORCE:
-            return check_enforce(card, settings.enforce.override)
-        verdict = enforce_verdict(card)
-        lacks = "; ".join(verdict.missing)
-        rule = card.site_rule
-        return f"{rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
-
-    def switch() -> str:
-        if make_kill_switch(settings).engaged():
-            raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
-        return "not set"
-
-    def notify() -> str:
-        channels = _channels(settings)
-        return Several(channels).check() if channels else "messages go to the daemon's log"
-
-    return (
-        probe("slurm", slurm),
-        probe("mlflow", lambda: make_metrics(settings).ping()),
-        probe("mlflow login", lambda: credentials.check(_tracker(settings))),
-        probe("mlflow server", lambda: _door(settings)),
-        probe("binding", lambda: _proofs(settings)),
-        probe("keeper", lambda: make_keeper(settings).ping()),
-        probe("store", store),
-        probe("daemon", lambda: _daemons(settings)),
-        probe("clock of slurmctld", lambda: _slurm_clock(settings)),
-        probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
-        probe("scorecard", scorecard),
-        probe("kill switch", switch),
-        probe("notify", notify),
+    questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("slurm", _queue),
+        ("mlflow", lambda given: make_metrics(given).ping()),
+        ("mlflow login", lambda given: credentials.check(_tracker(given))),
+        ("mlflow server", _door),
+        ("binding", _proofs),
+        ("keeper", lambda given: make_keeper(given).ping()),
+        ("store", _schema),
+        ("daemon", _daemons),
+        ("clock of slurmctld", _slurm_clock),
+        ("clock of mlflow", lambda given: agreeing("MLflow", make_metrics(given).clock_s, SystemClock().now_s)),
+        ("scorecard", _card),
+        ("kill switch", _switch),
+        ("priorities", _priorities),
+        ("notify", _telling),
     )
+    return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

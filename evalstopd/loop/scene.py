@@ -74,7 +74,7 @@ class Scene:
         """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
         watch = self.watches.get(intent.key)
         wishes = parse_comment(job.comment if job is not None else "")
-        rung = self._rung(watch, wishes)
+        rung = self._rung(watch, wishes, corroborated=bool(intent.evidence.corroborated))
         good_s = watch.reads.good_s if watch is not None else None
         since_s = good_s if good_s is not None else intent.created_s
         return Situation(
@@ -94,11 +94,12 @@ class Scene:
             later=self.seen.endings.get(ending_query(intent)),
         )
 
-    def _rung(self, watch: Watch | None, wishes: Wishes) -> Rung:
+    def _rung(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Rung:
         """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
         if watch is None:
             return Rung.OFF
-        return self.seen.at_most(watch, standing(watch.terms, wishes, self.rules)).terms.rung
+        now = standing(watch.terms, wishes, self.rules, corroborated=corroborated)
+        return self.seen.at_most(watch, now).terms.rung
 
     def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""

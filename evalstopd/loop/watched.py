@@ -7,7 +7,7 @@ from evalstopd.core.binding import Proof
 from evalstopd.core.due import worth_a_look
 from evalstopd.core.identity import Sighting
 from evalstopd.core.model import Job, JobKey, Phase, Rung
-from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
+from evalstopd.core.rules import Rules, Standing, is_governed, left_whole, site_terms, standing
 from evalstopd.core.watch import Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 
@@ -68,7 +68,8 @@ def look_at(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterab
         if silent and rules.trust.comment_only:
             continue
         watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
-        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules))
+        alone = job.het_id is None
+        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules) if alone else left_whole(watch.terms))
 
 
 def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
