@@ -5,7 +5,7 @@ PY = $(BASE)/venv/bin/python
 WORKERS ?= $(shell nproc)
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real env bench bench-mlflow nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real env bench bench-mlflow bench-cluster bench-queue nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -51,6 +51,12 @@ bench: env
 
 bench-mlflow: env
 	$(PATHS) $(PY) -m bench.mlflow --runs 2000 $(BENCH)
+
+bench-cluster: env
+	$(PATHS) $(PY) -m bench.cluster $(BENCH)
+
+bench-queue: env
+	$(PATHS) $(PY) -m bench.queue $(BENCH)
 
 nightly: env
 	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)
