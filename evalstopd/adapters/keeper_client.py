@@ -39,8 +39,8 @@ class KeeperClient:
 
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
-        more: dict[str, str | float] = {"checkpoint": place.checkpoint, "since_s": place.since_s}
-        answer = self._ask("pin", place, **more, metric=place.metric, score=float(place.score))
+        more: dict[str, str | float] = {"since_s": place.since_s, "metric": place.metric, "score": float(place.score)}
+        answer = self._ask("pin", place, **more)
         return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
 
     def verify(self, place: PinPlace) -> PinReport:

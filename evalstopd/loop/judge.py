@@ -10,8 +10,9 @@ from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
-from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import PastCaps, Rejected
 from evalstopd.loop.observe import Observation
@@ -19,8 +20,6 @@ from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
-
-OUTPUT_DIR_TAG = "evalstop.output_dir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ def _case(
         two_way=bound.two_way,
         proof=bound.proof.value,
         read_life=one.watch.life.restarts,
-        output_dir=_output_dir(reading, rules),
+        output_dir=output_dir(one.wishes, reading.facts, rules),
         reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
     )
     return Case(one.sighting, watch, one.standing, one.wishes, curve(points), bound.proof.value)
@@ -185,15 +184,6 @@ def _close(
     if not read.new or not evals:
         return watch, ()
     return renewed(watch, evals, terms, verdicts(evals, terms)[-1]), read.new
-
-
-def _output_dir(reading: RunReading, rules: Rules) -> str | None:
-    """Return where the run says its checkpoints go: the parameter, which nobody can change once it is there.
-
-    A tag can be written by anyone on an open server: there it counts for nothing.
-    """
-    tag = reading.facts.tags.get(OUTPUT_DIR_TAG) if rules.server is ServerClass.AUTHENTICATED else None
-    return tag or reading.facts.params.get("output_dir")
 
 
 def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Case, now_s: float) -> Iterable[Remark]:

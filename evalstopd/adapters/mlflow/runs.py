@@ -53,6 +53,7 @@ def facts_of(answer: object) -> RunFacts:
         tags=tags,
         params=_pairs(data.get("params"), "parameters"),
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
+        experiment_id=fields.text(info.get("experiment_id"), "experiment id"),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,
     )
 
