@@ -155,16 +155,18 @@ class Source(NamedTuple):
         """Refuse what the trainer has not finished."""
         if self.tracker is not None:
             with open_file(self.tracker, TRACKER) as file:
-                newest, written_ns = file.read(MAX_TRACKER), os.fstat(file.fileno()).st_mtime_ns
-            if int(newest) < step or written_ns < max((entry.mtime_ns for entry in entries), default=0):
+                said, written_ns = file.read(MAX_TRACKER), os.fstat(file.fileno()).st_mtime_ns
+            newest = int(said) if said.isdigit() else -1
+            if newest < step or written_ns < max((entry.mtime_ns for entry in entries), default=0):
                 raise Refusal("incomplete", f"{TRACKER} does not tell of step {step} yet")
         elif not self.only and MARKER not in {entry.path for entry in entries}:
             raise Refusal("incomplete", f"no {MARKER}")
 
     def completed_ns(self, entries: list[Entry]) -> int:
-        """Return when it was finished."""
-        marker = [entry.mtime_ns for entry in entries if entry.path == MARKER]
-        return max(marker or [entry.mtime_ns for entry in entries])
+        """Return when it was finished; of what is not, some time in the future."""
+        in_it = self.tracker is None and not self.only
+        last = [entry.mtime_ns for entry in entries if entry.path == MARKER or not in_it]
+        return max(last, default=2**63)
 
 
 def find(output: int, step: int) -> Source:

@@ -26,6 +26,8 @@ RULES = {
 SCRIPTS = {
     "huggingface.py": ("--output-dir", "out-huggingface"),
     "lightning_mlp.py": (),
+    "trl_grpo.py": ("--output-dir", "out-trl"),
+    "plain.py": ("--output-dir", "out-plain"),
 }
 MODES = {'"eval_rewards/*"': "max", '"val_acc*"': "max", '"val/*"': "max"}
 

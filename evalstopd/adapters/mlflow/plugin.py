@@ -132,9 +132,9 @@ def link(run_id: str) -> bool:
 def job_tags(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that name the job: the raw id, and the cluster where Slurm tells it; none outside a job.
 
-    Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
+    The cluster in small letters, as accounting has it. Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
     """
-    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "")
+    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "").lower()
     if not _JOB_ID.fullmatch(job_id):
         return {}
     return {JOB_ID_TAG: job_id, CLUSTER_TAG: cluster} if _CLUSTER.fullmatch(cluster) else {JOB_ID_TAG: job_id}
