@@ -133,12 +133,14 @@ def test_a_best_eval_before_the_first_step_has_no_checkpoint_and_makes_a_warning
 
 
 def test_a_late_run_whose_first_point_is_far_on_is_judged_from_there() -> None:
-    world = World(SEALS)
+    world = World(replace(SEALS, tick_s=60.0))
     job = sealed(world)
+    for _ in range(30):
+        world.tick(60)
     for number, score in enumerate(RISE_AND_FALL):
-        world.tick(600)
         world.evaluate(job, "r1", 1100 + 100 * number, score)
-    world.tick(600)
+        for _ in range(10):
+            world.tick(60)
 
     assert world.cluster.cancelled == [(job, 0)]
 
@@ -199,3 +201,17 @@ def test_a_second_life_with_a_run_of_its_own_goes_on_with_the_curve_where_steps_
     world.tick()
 
     assert world.cluster.cancelled == [(job, 1)]
+
+
+def test_a_metric_that_is_visible_before_its_checkpoint_is_there_waits_for_it() -> None:
+    """Large checkpoints: the eval was read first in 12 of 12, each time."""
+    world = World()
+    job = world.train("r1")
+    folder = f"{world.cluster.jobs[job].work_dir}/out-r1"
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        world.tracker.log("r1", number * 10, score, timestamp_ms=int(world.clock.time_s * 1000))
+        world.tick()
+        world.keeper.save(folder, number * 10, at_s=world.clock.time_s)
+
+    assert world.cluster.cancelled == [(job, 0)]
+    assert pins(world)[30] is PinState.PUBLISHED
