@@ -42,9 +42,16 @@ def main() -> None:
     set_seed(1)
     model = BertForSequenceClassification(
         BertConfig(
-            vocab_size=WORDS, hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=128,
-            max_position_embeddings=LENGTH, num_labels=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-        )  # fmt: skip
+            vocab_size=WORDS,
+            hidden_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=4,
+            intermediate_size=128,
+            max_position_embeddings=LENGTH,
+            num_labels=2,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
     )
     trainer = Trainer(
         model=model,

@@ -27,9 +27,12 @@ class Classifier(lightning.LightningModule):
         super().__init__()
         self.save_hyperparameters()
         self.network = torch.nn.Sequential(
-            torch.nn.Linear(SIZE, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(),
+            torch.nn.Linear(SIZE, width),
+            torch.nn.ReLU(),
+            torch.nn.Linear(width, width),
+            torch.nn.ReLU(),
             torch.nn.Linear(width, 2),
-        )  # fmt: skip
+        )
 
     def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
         inputs, labels = batch

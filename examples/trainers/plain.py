@@ -1,4 +1,4 @@
-"""Train a small network by a loop of one's own, with plain MLflow: parameters, one score an eval, one file a checkpoint.
+"""Train a small network by a loop of one's own, with plain MLflow: one score an eval, one file a checkpoint.
 
 As in huggingface.py a third of the training labels are wrong, so the accuracy on clean data peaks and falls.
 """
@@ -31,9 +31,12 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(1)
     width = options.width
     model = torch.nn.Sequential(
-        torch.nn.Linear(SIZE, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(),
+        torch.nn.Linear(SIZE, width),
+        torch.nn.ReLU(),
+        torch.nn.Linear(width, width),
+        torch.nn.ReLU(),
         torch.nn.Linear(width, 2),
-    )  # fmt: skip
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr)
     start = 0
     if options.resume:

@@ -50,9 +50,18 @@ def main() -> None:
     words = tokenizer()
     model = GPT2LMHeadModel(
         GPT2Config(
-            vocab_size=len(words), n_positions=32, n_embd=32, n_layer=1, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0,
-            attn_pdrop=0.0, bos_token_id=1, eos_token_id=1, pad_token_id=0,
-        )  # fmt: skip
+            vocab_size=len(words),
+            n_positions=32,
+            n_embd=32,
+            n_layer=1,
+            n_head=2,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=1,
+            eos_token_id=1,
+            pad_token_id=0,
+        )
     )
     prompts = Dataset.from_dict({"prompt": [f"{one} {two}" for one in WORDS[3:] for two in WORDS[3:]]})
     trainer = GRPOTrainer(

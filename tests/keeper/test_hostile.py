@@ -215,9 +215,7 @@ def test_malformed_fields_are_refused(place: World, ask: Keeper, field: dict[str
     assert nothing_pinned(place)
 
 
-@pytest.mark.parametrize(
-    "name", ["verb", "uid", "output_dir", "pin", "step", "since_s", "metric", "score"]
-)
+@pytest.mark.parametrize("name", ["verb", "uid", "output_dir", "pin", "step", "since_s", "metric", "score"])
 def test_each_field_is_needed(place: World, ask: Keeper, name: str) -> None:
     request = place.ask("pin")
     del request[name]

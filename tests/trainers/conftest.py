@@ -40,9 +40,7 @@ def libraries() -> None:
 
 
 @pytest.fixture(scope="session")
-def site(
-    libraries: None, cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path
-) -> Iterator[Site]:
+def site(libraries: None, cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path) -> Iterator[Site]:
     """A daemon on the enforce rung that binds by seals alone: no comment names a run, no script knows of it."""
     probe = cluster.as_user(users.ALICE, [sys.executable, "-c", "import mlflow"])
     if probe.returncode:

@@ -1,4 +1,4 @@
-"""A training loop of one's own with plain MLflow: single files that torch.save writes, found by the step in their name."""
+"""A loop of one's own with plain MLflow: single files of torch.save, found by the step in their name."""
 
 from pathlib import Path
 

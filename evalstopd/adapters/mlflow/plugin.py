@@ -11,7 +11,8 @@ Needs MLflow (or mlflow-skinny) and the standard library alone; put it into a tr
 A run that another job's tags name already is left alone (an evaluation job may log to a training job's run), unless
 EVALSTOP_TAKE_RUN is set. A run made by MlflowClient is bound if it was given the job's tags, as Lightning's logger
 does: `MlflowClient.create_run` is wrapped to see that. Others, and those that a client goes on with, are not seen:
-`link(run_id)` binds them. Training matters more than its binding: nothing here raises, waits in the script's own thread, or is tried more than a few times.
+`link(run_id)` binds them. Training matters more than its binding: nothing here raises, waits in the script's own
+thread, or is tried more than a few times.
 """
 
 import contextlib
@@ -132,7 +133,8 @@ def link(run_id: str) -> bool:
 def job_tags(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that name the job: the raw id, and the cluster where Slurm tells it; none outside a job.
 
-    The cluster in small letters, as accounting has it. Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
+    The cluster in small letters, as accounting has it. Only what Slurm itself could have said: MLflow would refuse to
+    make a run with a tag that it cannot hold.
     """
     job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "").lower()
     if not _JOB_ID.fullmatch(job_id):
