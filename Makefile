@@ -1,6 +1,8 @@
 # The two commands of the README, and what they are made of.
 BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
+# One worker a core; a file's tests stay together where they share a cluster.
+WORKERS ?= $(shell nproc)
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
 .PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow nightly mutation soak clean
@@ -40,10 +42,10 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	$(PY) -m pytest -q -m "not slurm and not mlflow" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
 
 real:
-	$(PY) -m pytest -q -m "(slurm or mlflow) and not trainers" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "(slurm or mlflow) and not trainers" $(PYTEST)
 
 # Last, for what it installs (2 GB) into the same environment is none of the other tests' business.
 trainers: env

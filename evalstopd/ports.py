@@ -7,9 +7,11 @@ from typing import Protocol
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
+from evalstopd.core.shift import Shift, Steer
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
 
@@ -74,8 +76,17 @@ class Cluster(Protocol):
     def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
         """Tell how these lives ended; those not known to have ended are left out."""
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives; those that accounting does not know are left out."""
+
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice or Priority of waiting jobs, in the order given; success proves nothing. Those gone are left out.
+
+        Raises Rejected without the right to, where some may have been set; Unavailable where the outcome is unknown.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +212,12 @@ class Keeper(Protocol):
     def drop(self, place: PinPlace) -> None:
         """Remove a pin; removing what is not there is no error."""
 
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Read the newest training log below the output folder that was written since `since_s`.
+
+        It has the place's metric and what is logged beside it; checkpoint, score and step count for nothing.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -250,6 +267,45 @@ class Notifier(Protocol):
         """Send what still waits, for a short while; what was not sent by then never is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """A published checkpoint that is to be a version of a registered model; `intent_id` names it for good.
+
+    `path` is where the keeper published it; it is the files of `key.uid`.
+    """
+
+    intent_id: str
+    key: JobKey
+    account: str
+    run_id: str
+    step: int
+    path: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What became of a checkpoint that was to be registered: where it is, or why it is not, for good or for now."""
+
+    intent_id: str
+    where: str = ""
+    refused: str = ""
+    later: str = ""
+
+
+class Registry(Protocol):
+    """The tracker's model registry. Never raises, and never waits for it.
+
+    Asked again for the same checkpoint, also by a later process, it makes no second version of it.
+    """
+
+    def register(self, checkpoints: Sequence[Promoted]) -> None:
+        """Ask for versions of these checkpoints; `registered` tells later what came of it."""
+
+    def registered(self) -> Sequence[Registered]:
+        """Return what became of checkpoints since the last call. None for those asked for by a process that ended."""
+
+
 class KillSwitch(Protocol):
     """The switch that stops all action at once and works when the store is down."""
 
@@ -261,10 +317,12 @@ class KillSwitch(Protocol):
 class Book:
     """All that the store holds of jobs that are not over: the memory of the loop between two passes.
 
-    `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
+    `intents` are the open ones, those closed lately that still want a note of who got their GPUs, and confirmed ones
+    whose checkpoint is still to be registered.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
     ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
-    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster.
+    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster; `shifts` are the jobs that
+    were moved in their line.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -274,6 +332,7 @@ class Book:
     booked: frozenset[JobKey] = frozenset()
     said: frozenset[tuple[str, str]] = frozenset()
     breakers: tuple[BreakerTurn, ...] = ()
+    shifts: tuple[Shift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +342,8 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended. There is one credit for an intent: the first one stays as it is.
+    turns are appended. Shifts replace the one of the same job; those of the jobs `unshifted` are removed. There is one
+    credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -296,6 +356,8 @@ class Changes:
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
     credits: tuple[Credit, ...] = ()
+    shifts: tuple[Shift, ...] = ()
+    unshifted: tuple[JobKey, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -310,6 +372,8 @@ class Changes:
                 self.remarks,
                 self.breakers,
                 self.credits,
+                self.shifts,
+                self.unshifted,
             )
         )
 
@@ -503,3 +567,4 @@ class Ports:
     finder: RunFinder
     gate: Gate
     should_stop: Callable[[], bool] = lambda: False
+    registry: Registry | None = None

@@ -13,6 +13,8 @@ from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Lin
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.registry import PENDING
+from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
 from evalstopd.store import order, turns
@@ -46,6 +48,7 @@ class MemoryStore:
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
+        self._shifts: dict[JobKey, Shift] = {}
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -62,6 +65,7 @@ class MemoryStore:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
+            self._write_shifts(changes)
             appended = self._fresh(changes)
             for intent in changes.intents:
                 self._write_intent(intent)
@@ -101,6 +105,7 @@ class MemoryStore:
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
                 said=self._said(live),
                 breakers=order.in_scope_order(self._breakers.get(cluster, {}).values()),
+                shifts=order.in_job_order(each for each in self._shifts.values() if each.key.cluster == cluster),
             )
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
@@ -292,6 +297,12 @@ class MemoryStore:
             else:
                 self._live[watch.key.cluster].pop(watch.key, None)
 
+    def _write_shifts(self, changes: Changes) -> None:
+        for key in changes.unshifted:
+            self._shifts.pop(key, None)
+        for shift in changes.shifts:
+            self._shifts[shift.key] = shift
+
     def _write_intent(self, intent: Intent) -> None:
         stored = self._intents.get(intent.id, intent)
         self._intents[intent.id] = replace(intent, evidence=stored.evidence, created_s=stored.created_s)
@@ -346,10 +357,12 @@ class MemoryStore:
                 return chain.remark(link.seq, self._numbered[link.seq])
 
     def _to_tend(self, cluster: str) -> list[Intent]:
-        closed = (self._intents[each] for each in self._closed.get(cluster, ()))
+        closed = [self._intents[each] for each in self._closed.get(cluster, ())]
         late = heapq.nlargest(order.RECENT_CLOSED, closed, key=lambda each: (each.changed_s, each.id))
-        unnoted = [each for each in late if each.state is State.CONFIRMED and not each.handed_to]
-        return unnoted + [self._intents[each] for each in self._open.get(cluster, ())]
+        unregistered = [each.id for each in closed if each.state is State.CONFIRMED and each.model in PENDING]
+        unnoted = [each.id for each in late if each.state is State.CONFIRMED and not each.handed_to]
+        wanted = dict.fromkeys([*unnoted, *unregistered])
+        return [self._intents[each] for each in wanted] + [self._intents[each] for each in self._open.get(cluster, ())]
 
     def _triggered(self, live: Mapping[JobKey, Watch]) -> dict[JobKey, int]:
         steps: dict[JobKey, int] = {}

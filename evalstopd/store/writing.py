@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from evalstopd.core.chain import DECIDED, GENESIS, Appended
@@ -29,9 +29,13 @@ from evalstopd.store.tables import (
     PinRow,
     PointRow,
     RemarkRow,
+    ShiftRow,
     WatchRow,
     WouldBeRow,
 )
+
+# A daemon just started writes a hundred thousand points in one transaction; as rows they take much memory.
+_POINTS_AT_ONCE = 2_000
 
 
 def write(to: Connection, changes: Changes) -> None:
@@ -39,10 +43,14 @@ def write(to: Connection, changes: Changes) -> None:
     _add(to, JobRow, [rows.job_values(key) for key in _keys(changes)])
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
-    _write_points(to, [rows.point_values(key, point) for key, point in changes.points])
+    for start in range(0, len(changes.points), _POINTS_AT_ONCE):
+        part = changes.points[start : start + _POINTS_AT_ONCE]
+        _write_points(to, [rows.point_values(key, point) for key, point in part])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
+    _remove_shifts(to, changes.unshifted)
+    _replace(to, ShiftRow, [rows.shift_values(shift) for shift in changes.shifts])
     decided = _write_intents(to, changes.intents)
     events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
     would_be = _fresh_would_be(to, changes.would_be)
@@ -133,6 +141,12 @@ def _write_points(to: Connection, values: Sequence[Values]) -> None:
             insert.on_conflict_do_update(index_elements=list(_table(PointRow).primary_key), set_={"stderr": error}),
             values,
         )
+
+
+def _remove_shifts(to: Connection, keys: Sequence[JobKey]) -> None:
+    for key in keys:
+        named = zip(rows.SHIFT_KEY, (key.cluster, key.job_id, key.uid, key.submitted_s), strict=True)
+        to.execute(delete(_table(ShiftRow)).where(*(column == value for column, value in named)))
 
 
 def _insert_all(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:

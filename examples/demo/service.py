@@ -95,6 +95,13 @@ class Service:
         return self.directory / "daemon.log"
 
     @property
+    def daemon_pid(self) -> int:
+        """Return the id of the daemon's process. Raises RigError where none was started."""
+        if self._daemon is None:
+            raise RigError("no daemon was started")
+        return self._daemon.pid
+
+    @property
     def environment(self) -> dict[str, str]:
         return {**self.cluster.env, **processes.marked(self.directory), "EVALSTOPD_CONFIG": str(self.config)}
 
@@ -182,6 +189,11 @@ class Service:
     def stop_daemon(self) -> int | None:
         """End the daemon by SIGTERM; return its exit code."""
         return _end(self._daemon, signal.SIGTERM)
+
+    def reload(self) -> None:
+        """Let the daemon read its settings anew."""
+        if self._daemon is not None:
+            self._daemon.send_signal(signal.SIGHUP)
 
     def kill_daemon(self) -> None:
         _end(self._daemon, signal.SIGKILL)

@@ -15,6 +15,7 @@ from evalstopd.core.caps import BreakerTurn, Decision, Turn
 from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
 from evalstopd.core.model import JobKey
+from evalstopd.core.shift import Shift, ShiftState
 from evalstopd.core.watch import PinState, Remark, lived
 from evalstopd.errors import Rejected
 from evalstopd.ports import Accounts, Archive, Book, Chain, Changes, Span, Store
@@ -605,6 +606,29 @@ class StoreContract:
 
         assert store.book(CLUSTER).breakers == (turns[1], turns[3])
         assert store.breakers() == (turns[1], turns[3], turns[2])
+
+    @edges
+    @given(make.shifts)
+    def test_any_shift_is_read_back_until_it_is_removed(self, store: AnyStore, shift: Shift) -> None:
+        store.record(Changes(shifts=(shift,)))
+        assert shift in store.book(shift.key.cluster).shifts
+        store.record(Changes(unshifted=(shift.key,)))
+
+        assert shift.key not in [each.key for each in store.book(shift.key.cluster).shifts]
+
+    def test_a_shift_replaces_the_one_of_the_same_job_and_no_other(self, store: AnyStore) -> None:
+        first, other = make.shift(), make.shift(key("8"))
+        store.record(Changes(shifts=(other, first, make.shift(key("9", cluster="beta")))))
+        again = replace(first, asked=7, before=3, state=ShiftState.SET, tries=2, why=HOSTILE)
+        store.record(Changes(shifts=(again,), unshifted=(key("77"),)))
+
+        assert store.book(CLUSTER).shifts == (again, other)
+
+    def test_a_shift_may_be_removed_and_written_anew_at_once(self, store: AnyStore) -> None:
+        store.record(Changes(shifts=(make.shift(),)))
+        store.record(Changes(shifts=(make.shift(asked=5),), unshifted=(key(),)))
+
+        assert [each.asked for each in store.book(CLUSTER).shifts] == [5]
 
     def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
         watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))

@@ -9,6 +9,7 @@ from evalstopd.adapters.slurm.nodes import expand
 from evalstopd.adapters.slurm.run import printable
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Unavailable
+from evalstopd.slurmtext.limits import limit_of
 from evalstopd.slurmtext.states import phase_of
 
 FIELDS = (
@@ -35,6 +36,9 @@ FIELDS = (
     "PriorityLong",
     "Nice",
     "NodeList",
+    "EligibleTime",
+    "TimeLimit",
+    "Reason",
     "Cluster",
     "Comment",
     "Name",
@@ -84,6 +88,9 @@ def read_record(values: Sequence[str]) -> Row:
         limit_end_s=_optional(record, "EndTime") if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
         # Slurm's own scheduling never gives a waiting job less than 1: 0 means held, whoever holds it.
         held=phase is Phase.PENDING and _number(record, "PriorityLong") == 0,
+        eligible_s=_optional(record, "EligibleTime"),
+        time_limit_s=limit_of(record["TimeLimit"]),
+        reason=_text(record, "Reason"),
     )
     return Row(job, _optional(record, "EndTime") if phase is Phase.ENDED else None)
 

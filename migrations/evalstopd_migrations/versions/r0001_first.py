@@ -32,6 +32,7 @@ def upgrade() -> None:
     _remarks()
     _chain()
     _breakers()
+    _shifts()
     _leases()
     _pulses()
     if op.get_context().dialect.name == "postgresql":
@@ -202,6 +203,7 @@ def _intents() -> None:
         _word("action"),
         _time("kept_s", null=True),
         _text("held_life", null=True),
+        _text("model"),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):
@@ -295,6 +297,23 @@ def _breakers() -> None:
         _text("by"),
     )
     op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
+def _shifts() -> None:
+    op.create_table(
+        "shifts",
+        _text("cluster"),
+        _text("job_id"),
+        _whole("uid"),
+        _whole("submitted_s"),
+        _word("lever"),
+        *(_whole(name) for name in ("nice", "natural", "asked", "before")),
+        _time("asked_s"),
+        _whole("tries"),
+        _word("state"),
+        _text("why"),
+        sa.PrimaryKeyConstraint("cluster", "job_id", "uid", "submitted_s"),
+    )
 
 
 def _pulses() -> None:

@@ -43,6 +43,9 @@ def test_a_record_becomes_a_job() -> None:
         work_dir="/home/alice",
         nodes=("n0", "n1"),
         het_id=5,
+        eligible_s=1796002372,
+        time_limit_s=6000,
+        reason="None",
     )
     assert job.holds_gpus
 
