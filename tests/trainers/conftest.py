@@ -1,5 +1,6 @@
 """One site for the real training libraries: all their jobs at once on one cluster, judged by one daemon."""
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -18,6 +19,7 @@ from tests.trainers.jobs import Jobs
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "trainers"
+LIBRARIES = ("torch", "transformers", "datasets", "trl", "lightning", "mlflow")
 RULES = {
     "rung": "enforce",
     "rule": "recommended",
@@ -35,14 +37,16 @@ MODES = {'"eval_rewards/*"': "max", '"val_acc*"': "max", '"val/*"': "max"}
 @pytest.fixture(scope="session")
 def libraries() -> None:
     """The libraries are installed (`make trainers` does that); skips where they are not, and says so."""
-    for name in ("torch", "transformers", "trl", "lightning", "mlflow"):
-        pytest.importorskip(name, reason=f"TRAINERS NOT TESTED: {name} is not installed (extra `trainers`)")
+    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"TRAINERS NOT TESTED: not installed (extra `trainers`): {', '.join(missing)}")
 
 
 @pytest.fixture(scope="session")
 def site(libraries: None, cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path) -> Iterator[Site]:
     """A daemon on the enforce rung that binds by seals alone: no comment names a run, no script knows of it."""
-    probe = cluster.as_user(users.ALICE, [sys.executable, "-c", "import mlflow"])
+    found = "import importlib.util as found; assert found.find_spec('mlflow')"
+    probe = cluster.as_user(users.ALICE, [sys.executable, "-c", found])
     if probe.returncode:
         pytest.skip(f"TRAINERS NOT TESTED: {users.ALICE} cannot run {sys.executable}: {probe.stderr.strip()[-200:]}")
     settings: dict[str, dict[str, object]] = {
