@@ -29,7 +29,8 @@ def per_step(points: Iterable[Point]) -> tuple[Point, ...]:
     """Return the points that make a job's curve: of each step the one that counts, in step order."""
     latest: dict[int, Point] = {}
     scores = [point for point in points if is_score(point.value)]
-    ends = _ends(scores)
+    runs = {point.run_id for point in scores}
+    ends = _ends(scores) if len(runs) > 1 else dict.fromkeys(runs, math.inf)
     for point in scores:
         held = latest.get(point.step)
         if point.step < ends[point.run_id] and (held is None or _recency(held) < _recency(point)):
