@@ -21,7 +21,7 @@ from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 
 ACT_S = 2.0
-PLACE = PinPlace(1001, "/out", "checkpoint-1", "p", 1)
+PLACE = PinPlace(1001, "/out", "p", 1)
 
 
 @dataclass
