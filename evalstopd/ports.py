@@ -1,6 +1,6 @@
 """Every port of the loop: small protocols, batch first. Errors come from `evalstopd.errors` only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, PastLife, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
@@ -454,6 +455,35 @@ class Upkeep(Protocol):
 
         Nothing is forgotten of a job that a stop was decided or booked of, or that has a pin on a disk. Remarks,
         bindings and breakers' turns stay in any case.
+        """
+
+
+class PastJobs(Protocol):
+    """Accounting, asked for the lives of jobs that are over: one call, whatever their number."""
+
+    def ended(self, span: "Span") -> Sequence[PastLife]:
+        """Return the lives that ended within a span.
+
+        Raises Unavailable, also where there are more than can be read at once: ask for a shorter span.
+        """
+
+
+class Histories(Protocol):
+    """What jobs of the past used of their limits, as counts: no jobs, and no names of theirs."""
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Replace these tallies, drop those, and note that all up to a moment is in them, in one transaction.
+
+        Raises Rejected, and writes nothing, where accounting has been read to another moment than `since_s`: another
+        daemon went on. So nothing is counted twice.
         """
 
 

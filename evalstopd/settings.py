@@ -216,6 +216,13 @@ class NotifySettings(_Part):
         return self
 
 
+class EstimateSettings(_Part):
+    """How far back accounting is read for estimates of jobs' lengths; `always`: although no policy needs them."""
+
+    days: float = Field(default=30.0, gt=0, le=3650)
+    always: bool = False
+
+
 class Settings(BaseSettings):
     """All settings, in effect: variables win over the file, the file over the defaults."""
 
@@ -236,6 +243,7 @@ class Settings(BaseSettings):
     daemon: DaemonSettings = DaemonSettings()
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
+    estimates: EstimateSettings = EstimateSettings()
 
     @classmethod
     def settings_customise_sources(

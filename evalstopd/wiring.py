@@ -5,7 +5,7 @@ import pwd
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
+from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
@@ -41,7 +42,7 @@ from evalstopd.loop.ledger import Ledger
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
-from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
@@ -59,10 +60,14 @@ from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
 
 # A command of Slurm's that is late is killed, and waited for, for a second.
 _SPARE_S = 2.0
+# What one reading of accounting may print: more is asked for in smaller pieces.
+_HISTORY_CAP = 16 * 2**20
+_PATIENT_S = 60.0
 
 
 def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
@@ -78,6 +83,9 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
     name = f"{settings.store.lease}@{socket.gethostname()}"
     now_s = SystemClock().now_s
     service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
+    service.after.append(
+        Habits(make_past_jobs(settings), store, SystemClock(), lambda: estimate_days(service.settings))
+    )
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
         service.after.append(AfterPass(meters, store, now_s))
@@ -187,6 +195,26 @@ def make_clock() -> SystemClock:
 def make_cluster(settings: Settings) -> SlurmCluster:
     """Return the scheduler's adapter."""
     return SlurmCluster(run=_runner(settings))
+
+
+def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:
+    """Return accounting, bounded in time and in what one answer may hold."""
+    slurm = settings.slurm
+    limit_s = max(slurm.time_limit_s, time_limit_s)
+    return SlurmCluster(ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), limit_s, slurm.path, _HISTORY_CAP))
+
+
+def estimate_days(settings: Settings) -> float | None:
+    """Return how far back accounting is read for estimates; None where nothing needs them."""
+    return settings.estimates.days if settings.estimates.always else None
+
+
+def read_past(settings: Settings, since_s: float, now_s: float) -> Iterator[PastLife]:
+    """Yield the lives that ended since a moment, a day a call, for who can wait. Raises Unavailable."""
+    past, begin_s = make_past_jobs(settings, _PATIENT_S), float(int(since_s))
+    while begin_s < now_s:
+        yield from past.ended(Span(begin_s, begin_s + DAY_S))
+        begin_s += DAY_S
 
 
 def _runner(settings: Settings) -> ProcessRunner:

@@ -89,7 +89,7 @@ class Job:
 
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
     `limit_end_s` is when its time limit would end a running job, None where it has none.
-    `held` jobs wait until somebody releases them.
+    `held` jobs wait until somebody releases them. `limit_s` is the time limit, None where there is none.
     """
 
     cluster: str
@@ -115,6 +115,7 @@ class Job:
     het_id: int | None = None
     limit_end_s: int | None = None
     held: bool = False
+    limit_s: int | None = None
 
     @property
     def life(self) -> Life:
@@ -185,7 +186,8 @@ class JobView(NamedTuple):
     """All that a rule or policy may see of a job: the information frontier (paper, section on the frontier).
 
     There is no true duration and no hidden label here, and core cannot import the module that has them.
-    Times in seconds; `estimate_s` is the user's own estimate or time limit; `loss_drop_per_s` the most recent
+    Times in seconds; `estimate_s` is the user's own estimate, on a live cluster his time limit as corrected by
+    core/estimates.py; `loss_drop_per_s` the most recent
     training-loss reduction per second; `progress` an observed share of the work in [0, 1].
     """
 

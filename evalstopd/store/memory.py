@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
@@ -11,6 +11,7 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Link
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
@@ -28,6 +29,7 @@ class MemoryStore:
         self._lock = RLock()
         self._pulses: dict[str, Pulse] = {}
         self._leases = turns.MemoryLeases()
+        self._histories: dict[str, History] = {}
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
         self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
@@ -219,6 +221,29 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.copy()
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.read_s
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Write tallies and how far was read. Raises Rejected where that is another moment than `since_s`."""
+        with self._lock:
+            order.check_read(cluster, since_s, self.history_read_s(cluster))
+            held = self._histories.setdefault(cluster, History())
+            held.forget(gone)
+            held.tallies |= {kin: tally.copy() for kin, tally in changed.items()}
+            held.read_until(read_s)
 
     def note_pulse(self, pulse: Pulse) -> None:
         """Keep a daemon's sign of life in the place of its last one."""

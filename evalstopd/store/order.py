@@ -114,6 +114,12 @@ def check_move(intent: Intent, stored: State | None) -> None:
         raise Rejected(f"another daemon changed intent {intent.id!a} to {stored}; it cannot become {intent.state}")
 
 
+def check_read(cluster: str, since_s: float | None, stored_s: float | None) -> None:
+    """Raise Rejected where accounting has been read to another moment than who writes believes."""
+    if stored_s != since_s:
+        raise Rejected(f"another daemon read the accounting of {cluster!a} up to {stored_s}, not {since_s}")
+
+
 def check_event(event: IntentEvent, stored: IntentEvent | None) -> None:
     """Raise Rejected for another event under the same number."""
     if stored not in (None, event):

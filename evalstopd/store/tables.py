@@ -35,6 +35,7 @@ class Base(DeclarativeBase):
         bool: Boolean(),
         Score: ExactFloat(),
         tuple[str, ...]: Words(),
+        tuple[float, ...]: Words(),
         Evidence: Record(Evidence),
         Ending: Record(Ending),
         Life: Record(Life),
@@ -325,6 +326,29 @@ class HeadRow(Base):
     id: Mapped[KeyInt]
     length: Mapped[int]
     hash: Mapped[str]
+
+
+class HabitRow(Base):
+    """What jobs of a kin used of their time limits: see core/estimates.py. `name` is a digest."""
+
+    __tablename__ = "habits"
+
+    cluster: Mapped[Key]
+    user: Mapped[Key]
+    account: Mapped[Key]
+    name: Mapped[Key]
+    at_s: Mapped[float]
+    ended: Mapped[tuple[float, ...]]
+    cut: Mapped[tuple[float, ...]]
+
+
+class HistoryRow(Base):
+    """Up to when a cluster's accounting has been read into its habits."""
+
+    __tablename__ = "histories"
+
+    cluster: Mapped[Key]
+    read_s: Mapped[float]
 
 
 class BreakerRow(Base):

@@ -34,6 +34,7 @@ def upgrade() -> None:
     _breakers()
     _leases()
     _pulses()
+    _habits()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -308,6 +309,18 @@ def _pulses() -> None:
         *(_text(name) for name in ("version", "digest", "summary")),
         sa.PrimaryKeyConstraint("name"),
     )
+
+
+def _habits() -> None:
+    op.create_table(
+        "habits",
+        *(_text(name) for name in ("cluster", "user", "account", "name")),
+        _time("at_s"),
+        _text("ended"),
+        _text("cut"),
+        sa.PrimaryKeyConstraint("cluster", "user", "account", "name"),
+    )
+    op.create_table("histories", _text("cluster"), _time("read_s"), sa.PrimaryKeyConstraint("cluster"))
 
 
 def _leases() -> None:

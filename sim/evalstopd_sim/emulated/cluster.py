@@ -119,4 +119,5 @@ class EmulatedCluster:
             limit_end_s=(record.started_s or 0) + (self.limit_s or 0) if limited else None,
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
             held=record.held,
+            limit_s=self.limit_s or int(job.truth.estimate_s or 0) or None,
         )

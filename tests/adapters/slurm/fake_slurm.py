@@ -16,6 +16,7 @@ RUNNING = {
     "SubmitTime": "1796002372",
     "StartTime": "1796002373",
     "EndTime": "NONE",
+    "TimeLimit": "UNLIMITED",
     "RestartCnt": "0",
     "NumNodes": "1",
     "NumTasks": "1",
