@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from evalstopd_sim.commands import reproduce, simulate
 
-from evalstopd import db_commands
+from evalstopd import db_commands, priorities_commands
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.estimates import commands as estimates
 from evalstopd.report.replay.commands import replay, tune
@@ -230,6 +230,7 @@ def scorecard(
 app.command()(audit.report)
 app.add_typer(audit.app, name="audit")
 app.command()(estimates.estimates)
+app.add_typer(priorities_commands.app, name="priorities")
 app.command()(replay)
 app.command()(tune)
 app.command()(simulate)

@@ -11,6 +11,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, PastLife, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
+from evalstopd.core.shift import Shift, Steer
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
 
@@ -75,8 +76,17 @@ class Cluster(Protocol):
     def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
         """Tell how these lives ended; those not known to have ended are left out."""
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives; those that accounting does not know are left out."""
+
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice or Priority of waiting jobs, in the order given; success proves nothing. Those gone are left out.
+
+        Raises Rejected without the right to, where some may have been set; Unavailable where the outcome is unknown.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +276,8 @@ class Book:
     `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
     ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
-    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster.
+    pairs already remarked on; `breakers` has the last turn of each breaker of the cluster; `shifts` are the jobs that
+    were moved in their line.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -276,6 +287,7 @@ class Book:
     booked: frozenset[JobKey] = frozenset()
     said: frozenset[tuple[str, str]] = frozenset()
     breakers: tuple[BreakerTurn, ...] = ()
+    shifts: tuple[Shift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +297,8 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended. There is one credit for an intent: the first one stays as it is.
+    turns are appended. Shifts replace the one of the same job; those of the jobs `unshifted` are removed. There is one
+    credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -298,6 +311,8 @@ class Changes:
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
     credits: tuple[Credit, ...] = ()
+    shifts: tuple[Shift, ...] = ()
+    unshifted: tuple[JobKey, ...] = ()
 
     def __bool__(self) -> bool:
         return any(
@@ -312,6 +327,8 @@ class Changes:
                 self.remarks,
                 self.breakers,
                 self.credits,
+                self.shifts,
+                self.unshifted,
             )
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from evalstopd.errors import EvalstopError
 from evalstopd.lead.seat import Seat
 from evalstopd.loop import Loop, TickReport
+from evalstopd.priorities import told_back
 from evalstopd.settings import Settings
 
 _log = logging.getLogger("evalstopd")
@@ -81,9 +82,19 @@ class Service:
         return settings.daemon.tick_s
 
     def close(self) -> None:
-        """Send what waits, and make room for another daemon."""
+        """Take back what was changed of waiting jobs, send what waits, and make room for another daemon."""
+        if self.seat.ours and self.loop.stance.priorities is not None:
+            self._take_back()
         self.loop.close()
         self.seat.leave()
+
+    def _take_back(self) -> None:
+        try:
+            said = told_back(self.loop.ordering)
+        except EvalstopError as error:
+            _log.error("the order of waiting jobs stays as it is, until `evalstopd priorities restore`: %s", error)
+        else:
+            _log.info("%s", said)
 
 
 def _held(wanted: Settings, before: Settings) -> Settings:

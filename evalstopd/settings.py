@@ -24,12 +24,17 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evalstopd.core.caps import Caps
 from evalstopd.core.detectors import detector
+from evalstopd.core.lineup import PriorityRules
 from evalstopd.core.model import Mode, Rung, StopAction
+from evalstopd.core.policies import ELASTIC, policy
 from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.shift import Lever
+from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured
 
 PREFIX = "EVALSTOPD_"
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
+LOSS_AWARE = "loss-aware"
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
 
 
@@ -51,9 +56,13 @@ class _Part(BaseModel):
 
 
 class SlurmSettings(_Part):
-    """How Slurm is spoken to. `time_limit_s` bounds each command; `conf` is the site's slurm.conf if not the usual."""
+    """How Slurm is spoken to. `time_limit_s` bounds each command; `conf` is the site's slurm.conf if not the usual.
+
+    No pass asks Slurm sooner than `min_call_interval_s` seconds after the one before.
+    """
 
     time_limit_s: float = Field(default=5.0, gt=0, le=60)
+    min_call_interval_s: float = Field(default=0.0, ge=0, le=3600)
     conf: str = ""
     path: str = "/usr/bin:/usr/sbin:/bin:/sbin"
 
@@ -178,6 +187,25 @@ class MetricsSettings(_Part):
     host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$")
 
 
+class PrioritySettings(_Part):
+    """In which order waiting jobs are to start: `policy` is a base policy, empty: as Slurm has it.
+
+    `mechanism` is Nice, or Priority, which multifactor then leaves alone. `max_changes` are made at a time,
+    `min_interval_s` seconds apart; what an owner resets is set again `reassert` times. `loss_aware` allows the policy
+    of that name, which ranks by `loss_metric`, written by users: it takes no job more than `loss_gain` places forward.
+    """
+
+    policy: str = ""
+    partitions: tuple[str, ...] = ()
+    mechanism: Lever = Lever.NICE
+    max_changes: int = Field(default=50, ge=2, le=500)
+    min_interval_s: float = Field(default=60.0, ge=0, le=86400)
+    reassert: int = Field(default=3, ge=0, le=100)
+    loss_aware: bool = False
+    loss_metric: str = "loss"
+    loss_gain: int = Field(default=10, ge=1, le=10_000)
+
+
 _LOCAL = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
 _DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 
@@ -244,6 +272,7 @@ class Settings(BaseSettings):
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
     estimates: EstimateSettings = EstimateSettings()
+    priorities: PrioritySettings = PrioritySettings()
 
     @classmethod
     def settings_customise_sources(
@@ -284,7 +313,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] | None = Non
     except SettingsError as error:
         raise Misconfigured(f'{error}: in a variable a list is written as ["a", "b"]') from None
     _check(settings)
-    return settings
+    return _paced(settings)
 
 
 def make_rules(settings: Settings) -> Rules:
@@ -311,6 +340,29 @@ def make_rules(settings: Settings) -> Rules:
     )
 
 
+def make_priorities(settings: Settings) -> PriorityRules | None:
+    """Return how waiting jobs are put in order; None where that is Slurm's business alone."""
+    asked = settings.priorities
+    if not asked.policy:
+        return None
+    return PriorityRules(
+        policy=policy(asked.policy),
+        partitions=asked.partitions,
+        lever=asked.mechanism,
+        most=asked.max_changes,
+        interval_s=asked.min_interval_s,
+        reassert=asked.reassert,
+        gain=asked.loss_gain if parse_spec(asked.policy).name == LOSS_AWARE else None,
+        loss_metric=asked.loss_metric if parse_spec(asked.policy).name == LOSS_AWARE else "",
+    )
+
+
+def _paced(settings: Settings) -> Settings:
+    """Return the settings with passes no closer together than Slurm may be asked."""
+    tick_s = max(settings.daemon.tick_s, settings.slurm.min_call_interval_s)
+    return settings.model_copy(update={"daemon": settings.daemon.model_copy(update={"tick_s": tick_s})})
+
+
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -331,8 +383,25 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
+    _check_policy(settings.priorities)
     if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
         raise Misconfigured('binding.tags: tags prove nothing unless mlflow.server is "authenticated"')
+
+
+def _check_policy(asked: PrioritySettings) -> None:
+    """Refuse what cannot be had on a live cluster."""
+    if not asked.policy:
+        return
+    try:
+        name = parse_spec(asked.policy).name
+        if name in ELASTIC:
+            raise ValueError(f"{name} gives running jobs more or fewer GPUs, which Slurm cannot: it is for simulations")
+        policy(asked.policy)
+    except ValueError as error:
+        raise Misconfigured(f"priorities.policy: {error}") from None
+    if name == LOSS_AWARE and not (asked.loss_aware and asked.loss_metric):
+        why = "ranks on numbers that users write: it needs priorities.loss_aware = true and a loss_metric"
+        raise Misconfigured(f"priorities.policy: {LOSS_AWARE} {why}")
 
 
 def _first_fault(error: ValidationError) -> str:

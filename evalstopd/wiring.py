@@ -30,7 +30,8 @@ from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
-from evalstopd.core.estimates import PastLife
+from evalstopd.core.estimates import History, PastLife
+from evalstopd.core.lineup import Estimate, limits
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
@@ -39,10 +40,12 @@ from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.lengths import Lengths
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
+from evalstopd.priorities import Place, places, told_back
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
@@ -54,7 +57,7 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.service import Service
-from evalstopd.settings import Settings, load_settings, make_rules
+from evalstopd.settings import Settings, load_settings, make_priorities, make_rules
 from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
@@ -68,24 +71,24 @@ _SPARE_S = 2.0
 # What one reading of accounting may print: more is asked for in smaller pieces.
 _HISTORY_CAP = 16 * 2**20
 _PATIENT_S = 60.0
+NEED_LENGTHS = ("sjf-est", "srtf-est")
 
 
 def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
     """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
     check(settings.store.url)
     seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+    habits = Habits(make_past_jobs(settings), store, SystemClock(), lambda: estimate_days(service.settings))
 
     def make(now: Settings) -> Loop:
-        loop = seated(make_loop(now, stopping, store=store), seat, now)
+        loop = seated(make_loop(now, stopping, store=store, history=habits.history), seat, now)
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
     name = f"{settings.store.lease}@{socket.gethostname()}"
     now_s = SystemClock().now_s
     service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
-    service.after.append(
-        Habits(make_past_jobs(settings), store, SystemClock(), lambda: estimate_days(service.settings))
-    )
+    service.after.append(habits)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
         service.after.append(AfterPass(meters, store, now_s))
@@ -106,9 +109,14 @@ def make_meters(settings: Settings) -> Meters | None:
 
 
 def make_loop(
-    settings: Settings, stopping: threading.Event, *, dry_run: bool = False, store: SqlStore | None = None
+    settings: Settings,
+    stopping: threading.Event,
+    *,
+    dry_run: bool = False,
+    store: SqlStore | None = None,
+    history: Callable[[str], History] | None = None,
 ) -> Loop:
-    """Return the loop over the real cluster, tracker, keeper and store.
+    """Return the loop over the real cluster, tracker, keeper and store; `history` is what estimates rest on.
 
     Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
     enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
@@ -131,7 +139,17 @@ def make_loop(
         gate=make_gate(settings),
         should_stop=stopping.is_set,
     )
-    return Loop(ports, Stance(rules, settings.digest, __version__))
+    stance = Stance(rules, settings.digest, __version__, make_priorities(settings))
+    return Loop(ports, stance, make_lengths(settings, history or _remembered(store)))
+
+
+def make_lengths(settings: Settings, history: Callable[[str], History]) -> Estimate:
+    """Return how long jobs are taken to run; where no policy asks for better, their limits."""
+    return limits if estimate_days(settings) is None else Lengths(history, SystemClock())
+
+
+def _remembered(store: SqlStore) -> Callable[[str], History]:
+    return lambda cluster: store.history(cluster) or History()
 
 
 def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
@@ -187,6 +205,25 @@ def tick_alone(loop: Loop, settings: Settings) -> TickReport:
     return report
 
 
+def show_priorities(settings: Settings) -> tuple[Place, ...]:
+    """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
+    loop = make_loop(settings, threading.Event(), dry_run=True)
+    return places(loop.ordering)
+
+
+def restore_priorities(settings: Settings) -> str:
+    """Take back what was changed of waiting jobs. Raises Unavailable while a daemon works on the store."""
+    seat, loop = make_seat(settings), make_loop(settings, threading.Event(), dry_run=True)
+    loop = seated(loop, seat, settings)
+    seat.beat()
+    try:
+        if not seat.ours:
+            raise Unavailable(f"nothing is taken back: this process {seat.said}")
+        return told_back(loop.ordering)
+    finally:
+        seat.leave()
+
+
 def make_clock() -> SystemClock:
     """Return the clock."""
     return SystemClock()
@@ -206,7 +243,8 @@ def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:
 
 def estimate_days(settings: Settings) -> float | None:
     """Return how far back accounting is read for estimates; None where nothing needs them."""
-    return settings.estimates.days if settings.estimates.always else None
+    needed = settings.priorities.policy.partition(":")[0] in NEED_LENGTHS
+    return settings.estimates.days if needed or settings.estimates.always else None
 
 
 def read_past(settings: Settings, since_s: float, now_s: float) -> Iterator[PastLife]:
@@ -377,6 +415,15 @@ def _daemons(settings: Settings) -> str:
     return "; ".join(told(rows))
 
 
+def _priorities(settings: Settings) -> str:
+    asked = make_priorities(settings)
+    if asked is None:
+        return "the order of waiting jobs is Slurm's alone"
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable("Slurm does not call this account Operator: it may not change the order of waiting jobs")
+    return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
 
@@ -419,5 +466,6 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
         probe("scorecard", scorecard),
         probe("kill switch", switch),
+        probe("priorities", lambda: _priorities(settings)),
         probe("notify", notify),
     )

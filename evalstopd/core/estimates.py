@@ -89,7 +89,7 @@ class Use(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Length:
     """How long a job is taken to run in all, in seconds, and by what: about `jobs` whole jobs `of` a kind."""
 
     length_s: float
@@ -183,7 +183,7 @@ class History:
         tally = self.tallies.get(kin)
         return sum(tally.ended) * faded(self.read_s - tally.at_s) if tally is not None else 0.0
 
-    def estimate(self, asked: Asked) -> Estimate | None:
+    def estimate(self, asked: Asked) -> Length | None:
         """Return how long a job will have run in all; None for one without a time limit.
 
         The median of what its kin used, of a running job only of those that ran at least as long. Never above the
@@ -195,7 +195,7 @@ class History:
         share = _median(self._chances(kin), asked.attained_s / asked.limit_s)
         length_s = min(asked.limit_s, max(LEAST_S, share * asked.limit_s))
         jobs, of = self._known(kin)
-        return Estimate(length_s, asked.limit_s, jobs, of)
+        return Length(length_s, asked.limit_s, jobs, of)
 
     def _known(self, kin: tuple[Kin, ...]) -> tuple[float, str]:
         """Return the weight of the closest kin that anything is known of, and what it is called."""
@@ -266,12 +266,12 @@ def faded(age_s: float) -> float:
     return float(2.0 ** (-age_s / HALF_LIFE_S))
 
 
-def lengths(known: History, jobs: Iterable[Job], now_s: float) -> dict[str, Estimate]:
+def lengths(known: History, jobs: Iterable[Job], now_s: float) -> dict[str, Length]:
     """Return how long each of these jobs is taken to run in all, by job id; those without a time limit are left out."""
-    found: dict[str, Estimate] = {}
+    found: dict[str, Length] = {}
     for job in jobs:
         attained_s = max(0.0, now_s - job.started_s) if job.started_s is not None else 0.0
-        estimate = known.estimate(Asked(job.user, job.account, job.name, job.limit_s, attained_s))
+        estimate = known.estimate(Asked(job.user, job.account, job.name, job.time_limit_s, attained_s))
         if estimate is not None:
             found[job.job_id] = estimate
     return found

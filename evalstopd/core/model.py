@@ -89,7 +89,8 @@ class Job:
 
     `raw_id` is Slurm's own number; the last task of an array shares it with the array, so it never addresses a job.
     `limit_end_s` is when its time limit would end a running job, None where it has none.
-    `held` jobs wait until somebody releases them. `limit_s` is the time limit, None where there is none.
+    `held` jobs wait until somebody releases them. `eligible_s` is from when on a job may start, None where that is open
+    (it is held, or waits for another). `time_limit_s` is None without a limit; `reason` is Slurm's, for waiting.
     """
 
     cluster: str
@@ -115,12 +116,19 @@ class Job:
     het_id: int | None = None
     limit_end_s: int | None = None
     held: bool = False
-    limit_s: int | None = None
+    eligible_s: int | None = 0
+    time_limit_s: int | None = None
+    reason: str = ""
 
     @property
     def life(self) -> Life:
         """Return the life this observation belongs to."""
         return Life(self.restarts, self.submitted_s)
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether this is one job or task, not the tasks of an array that wait together."""
+        return not self.job_id.endswith("]")
 
     @property
     def holds_gpus(self) -> bool:

@@ -7,6 +7,7 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import Decision
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Ending, Job, JobKey, Point
+from evalstopd.core.shift import AT_ONCE, Steer
 from evalstopd.lead.lead import Lead, LedStore
 from evalstopd.ports import (
     Book,
@@ -89,6 +90,10 @@ class FencedCluster:
         """Tell how these lives ended."""
         return self.cluster.endings(queries)
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives."""
+        return self.cluster.served(queries)
+
     def cancel(self, job_ids: Sequence[str]) -> None:
         """Ask to end these running jobs. Raises Deposed without the lease."""
         self.lead.epoch(self.act_s)
@@ -113,6 +118,12 @@ class FencedCluster:
         """Replace the job's comment. Raises Deposed without the lease."""
         self.lead.epoch(self.act_s)
         self.cluster.set_comment(job_id, comment)
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice or Priority of waiting jobs, a command's worth at a time. Raises Deposed without the lease."""
+        for start in range(0, len(asks), AT_ONCE):
+            self.lead.epoch(self.act_s)
+            self.cluster.steer(asks[start : start + AT_ONCE])
 
 
 @dataclass(frozen=True, slots=True)

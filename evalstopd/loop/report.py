@@ -62,7 +62,7 @@ class TickReport:
         )
         acts = [
             f"{self.counts[act]} {act}"
-            for act in (*_ACTS, "warned early", "held by caps", "would be stopped", "refused")
+            for act in (*_ACTS, "warned early", "moved", "moved back", "held by caps", "would be stopped", "refused")
             if self.counts[act]
         ]
         done = ", ".join(acts) or "nothing to do"

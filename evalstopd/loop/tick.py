@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from evalstopd.core.caps import WINDOW_S, Decision, trips
+from evalstopd.core.lineup import Estimate, PriorityRules, limits
 from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
 from evalstopd.core.rules import Rules
@@ -15,6 +16,7 @@ from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
+from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import book_receipts, tell_early
@@ -25,11 +27,15 @@ _PIN_TIME_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """What stands behind every decision of a loop: the rules, the settings' digest, the version."""
+    """What stands behind every decision of a loop: the rules, the settings' digest, the version.
+
+    `priorities` None: the order of waiting jobs is Slurm's alone.
+    """
 
     rules: Rules
     settings_hash: str = ""
     version: str = ""
+    priorities: PriorityRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,12 @@ class Loop:
 
     ports: Ports
     stance: Stance
+    estimate: Estimate = limits
+
+    @property
+    def ordering(self) -> Ordering:
+        """Return what keeps waiting jobs in the policy's order."""
+        return Ordering(self.ports, self.stance.rules, self.stance.priorities, self.estimate)
 
     def tick(self) -> TickReport:
         """Make one pass. Trouble with a port ends the pass or skips a job; it never raises for it."""
@@ -73,6 +85,8 @@ class Loop:
         if changes:
             self.ports.store.record(changes)
         seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        # Before the stops: who gets the GPUs that they free is decided by then.
+        self.ordering.serve(seen.snapshot, book, tally)
         self._act(seen, book, judgement, decisions, now_s, tally)
 
     def _decisions(self, seen: Observation, book: Book, judgement: Judgement, now_s: float) -> tuple[Decision, ...]:

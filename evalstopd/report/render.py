@@ -15,6 +15,7 @@ from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
 from evalstopd.core.words import early_state, unsure
+from evalstopd.priorities import Place
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
 
@@ -67,6 +68,20 @@ def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
     for row in rows:
         cells = (row.cluster, row.scope, "yes" if row.holds else "no", when(row.at_s), when(row.until_s), row.by)
         table.add_row(*(Text(plain(cell, 60)) for cell in cells), Text(plain(row.text)))
+    return table
+
+
+def priority_table(rows: Sequence[Place]) -> RenderableType:
+    """Return the waiting jobs as they are wanted, and those left alone."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("JOB", "USER", "LINE", "NOW", "WANTED", "RANKED BY", "PRIORITY", "WITHOUT US", "NEXT", "NICE", "WHY"):
+        table.add_column(title, no_wrap=title != "WHY")
+    for row in rows:
+        ranked = " ".join(f"{each:g}" for each in row.key)
+        places = tuple("-" if each is None else str(each) for each in (row.place, row.wanted))
+        numbers = (str(row.priority), str(row.natural), str(row.next), str(row.nice))
+        cells = (row.job, row.user, f"{row.partition}/{row.qos}", *places, ranked, *numbers)
+        table.add_row(*(Text(plain(cell, 60)) for cell in cells), Text(plain(row.why)))
     return table
 
 

@@ -14,6 +14,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
 from evalstopd.store import order, turns
@@ -48,6 +49,7 @@ class MemoryStore:
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
+        self._shifts: dict[JobKey, Shift] = {}
 
     def record(self, changes: Changes) -> None:
         """Write all changes, or none."""
@@ -64,6 +66,7 @@ class MemoryStore:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
+            self._write_shifts(changes)
             appended = self._fresh(changes)
             for intent in changes.intents:
                 self._write_intent(intent)
@@ -103,6 +106,7 @@ class MemoryStore:
                 booked=frozenset(key for key, each in live.items() if each.life in self._would_be.get(key, {})),
                 said=self._said(live),
                 breakers=order.in_scope_order(self._breakers.get(cluster, {}).values()),
+                shifts=order.in_job_order(each for each in self._shifts.values() if each.key.cluster == cluster),
             )
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
@@ -316,6 +320,12 @@ class MemoryStore:
                 self._live[watch.key.cluster][watch.key] = watch
             else:
                 self._live[watch.key.cluster].pop(watch.key, None)
+
+    def _write_shifts(self, changes: Changes) -> None:
+        for key in changes.unshifted:
+            self._shifts.pop(key, None)
+        for shift in changes.shifts:
+            self._shifts[shift.key] = shift
 
     def _write_intent(self, intent: Intent) -> None:
         stored = self._intents.get(intent.id, intent)

@@ -11,6 +11,7 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
 from evalstopd.ports import Book, Span
 from evalstopd.store import order, rows
@@ -26,6 +27,7 @@ from evalstopd.store.tables import (
     PinRow,
     PointRow,
     RemarkRow,
+    ShiftRow,
     WatchRow,
     WouldBeRow,
 )
@@ -50,6 +52,7 @@ def book(source: Connection, cluster: str) -> Book:
         booked=_booked(source, live),
         said=_said(source, live),
         breakers=order.in_scope_order(breakers(source, BreakerRow.cluster == cluster)),
+        shifts=order.in_job_order(shifts(source, cluster)),
     )
 
 
@@ -72,6 +75,13 @@ def breakers(source: Connection, *where: ColumnElement[bool]) -> list[BreakerTur
     last = select(func.max(BreakerRow.id)).where(*where).group_by(BreakerRow.cluster, BreakerRow.scope)
     query = select(*rows.BREAKER_COLUMNS).where(BreakerRow.id.in_(last))
     return [BreakerTurn(*row) for row in source.execute(query)]
+
+
+def shifts(source: Connection, cluster: str) -> list[Shift]:
+    """Return the waiting jobs of a cluster that were moved."""
+    return [
+        rows.shift_of(row) for row in source.execute(select(*rows.SHIFT_COLUMNS).where(ShiftRow.cluster == cluster))
+    ]
 
 
 def intents_by_state(source: Connection) -> dict[State, int]:

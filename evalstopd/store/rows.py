@@ -10,6 +10,7 @@ from evalstopd.core.chain import Link
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
     Base,
@@ -24,6 +25,7 @@ from evalstopd.store.tables import (
     PinRow,
     PointRow,
     RemarkRow,
+    ShiftRow,
     WatchRow,
     WouldBeRow,
 )
@@ -98,6 +100,11 @@ def breaker_values(turn: BreakerTurn) -> Values:
     return _shared(turn, BreakerRow)
 
 
+def shift_values(shift: Shift) -> Values:
+    """Return the row of a moved job."""
+    return _shared(shift, ShiftRow) | _shared(shift.key, ShiftRow)
+
+
 # What is selected for each dataclass: the key's columns, the life's, then the columns of its fields in their order.
 KEY = (JobRow.cluster, JobRow.job_id, JobRow.uid, JobRow.submitted_s)
 _TERMS = tuple(getattr(WatchRow, each.name) for each in fields(Terms))
@@ -120,6 +127,8 @@ REMARK_COLUMNS = _columns(Remark, RemarkRow)
 LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
 LINK_COLUMNS = _columns(Link, LinkRow)
 BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
+SHIFT_KEY = (ShiftRow.cluster, ShiftRow.job_id, ShiftRow.uid, ShiftRow.submitted_s)
+SHIFT_COLUMNS = (*SHIFT_KEY, *_columns(Shift, ShiftRow))
 
 
 def watch_of(row: Sequence[Any]) -> Watch:
@@ -136,6 +145,11 @@ def pin_of(row: Sequence[Any]) -> Pin:
 def intent_of(row: Sequence[Any]) -> Intent:
     """Return the intent of a row of INTENT_COLUMNS."""
     return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def shift_of(row: Sequence[Any]) -> Shift:
+    """Return the moved job of a row of SHIFT_COLUMNS."""
+    return Shift(JobKey(*row[:4]), *row[4:])
 
 
 def credit_of(row: Sequence[Any]) -> Credit:

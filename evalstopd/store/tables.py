@@ -8,6 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
+from evalstopd.core.shift import Lever, ShiftState
 from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
 from evalstopd.store.columns import AnyText, ExactFloat, Record, Words, words
@@ -48,6 +49,8 @@ class Base(DeclarativeBase):
         State: words(State),
         PinState: words(PinState),
         Turn: words(Turn),
+        Lever: words(Lever),
+        ShiftState: words(ShiftState),
     }
 
 
@@ -349,6 +352,26 @@ class HistoryRow(Base):
 
     cluster: Mapped[Key]
     read_s: Mapped[float]
+
+
+class ShiftRow(Base):
+    """A waiting job whose Nice or Priority we changed; removed once it is taken back, or the job is gone."""
+
+    __tablename__ = "shifts"
+
+    cluster: Mapped[Key]
+    job_id: Mapped[Key]
+    uid: Mapped[KeyInt]
+    submitted_s: Mapped[KeyInt]
+    lever: Mapped[Lever]
+    nice: Mapped[int]
+    natural: Mapped[int]
+    asked: Mapped[int]
+    before: Mapped[int]
+    asked_s: Mapped[float]
+    tries: Mapped[int]
+    state: Mapped[ShiftState]
+    why: Mapped[str]
 
 
 class BreakerRow(Base):

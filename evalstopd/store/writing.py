@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from evalstopd.core.chain import DECIDED, GENESIS, Appended
@@ -29,6 +29,7 @@ from evalstopd.store.tables import (
     PinRow,
     PointRow,
     RemarkRow,
+    ShiftRow,
     WatchRow,
     WouldBeRow,
 )
@@ -43,6 +44,8 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
+    _remove_shifts(to, changes.unshifted)
+    _replace(to, ShiftRow, [rows.shift_values(shift) for shift in changes.shifts])
     decided = _write_intents(to, changes.intents)
     events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
     would_be = _fresh_would_be(to, changes.would_be)
@@ -133,6 +136,12 @@ def _write_points(to: Connection, values: Sequence[Values]) -> None:
             insert.on_conflict_do_update(index_elements=list(_table(PointRow).primary_key), set_={"stderr": error}),
             values,
         )
+
+
+def _remove_shifts(to: Connection, keys: Sequence[JobKey]) -> None:
+    for key in keys:
+        named = zip(rows.SHIFT_KEY, (key.cluster, key.job_id, key.uid, key.submitted_s), strict=True)
+        to.execute(delete(_table(ShiftRow)).where(*(column == value for column, value in named)))
 
 
 def _insert_all(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:

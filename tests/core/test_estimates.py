@@ -196,7 +196,7 @@ def test_a_running_job_is_judged_by_those_that_ran_as_long() -> None:
 def test_jobs_of_a_queue_are_estimated_by_their_own_names_and_what_they_ran() -> None:
     def job(job_id: str, name: str, limit_s: int | None, started_s: int | None) -> Job:
         phase = Phase.PENDING if started_s is None else Phase.RUNNING
-        return Job("c", job_id, 1, 1001, "alice", phase, "", 0, started_s, 0, 1, "ml", name=name, limit_s=limit_s)
+        return Job("c", job_id, 1, 1001, "alice", phase, "", 0, started_s, 0, 1, "ml", name=name, time_limit_s=limit_s)
 
     known = history(*[lived(0.1)] * 20, *[lived(0.8)] * 9)
     jobs = [job("1", "train", 36000, None), job("2", "train", 36000, 1000), job("3", "train", None, None)]

@@ -33,8 +33,8 @@ class AsUser:
         self._user = user
         self._run = ProcessRunner(conf=rig.env["SLURM_CONF"])
 
-    def __call__(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
-        return self._run(["runuser", "-u", self._user, "--", *argv], env)
+    def __call__(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
+        return self._run(["runuser", "-u", self._user, "--", *argv], env, feed=feed)
 
 
 class SlurmWorld:

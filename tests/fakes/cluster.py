@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstopd.core.model import Ending, Job, Phase
+from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
@@ -29,10 +30,14 @@ class FakeCluster:
     fixed: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
     caller: int | None = None
+    steered: list[tuple[Steer, ...]] = field(default_factory=list)
+    fixed_priority: set[str] = field(default_factory=set)
     signalled: list[tuple[str, str]] = field(default_factory=list)
     down: bool = False
     deaf: bool = False
     last_id: int = 0
+    ran_s: dict[str, float] = field(default_factory=dict)
+    natural: dict[str, int] = field(default_factory=dict)
 
     # --- what a test does
 
@@ -43,9 +48,10 @@ class FakeCluster:
         job = Job(
             self.name, job_id, self.last_id, uid, USERS[uid], Phase.PENDING, "PENDING", int(self.now_s()), None, 0,
             gpus, account="ml", partition="gpu", comment=comment, work_dir=f"/home/{USERS[uid]}",
-            nodes=(f"n{self.last_id}",),
+            nodes=(f"n{self.last_id}",), priority=1000,
         )  # fmt: skip
         self.jobs[job_id] = replace(job, **fields)  # type: ignore[arg-type]
+        self.natural[job_id] = self.jobs[job_id].priority
         self._schedule()
         return job_id
 
@@ -141,6 +147,40 @@ class FakeCluster:
             raise Rejected("the comment has more than 1000 bytes")
         self.jobs[job_id] = replace(self.jobs[job_id], comment=comment)
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how long jobs ran in earlier lives, as a test set it."""
+        self._call("served")
+        return {query: self.ran_s[query.job_id] for query in queries if query.job_id in self.ran_s}
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice, whose difference moves the priority, or Priority; running jobs stay as they are."""
+        self._call("steer")
+        self.steered.append(tuple(asks))
+        for ask in asks:
+            for job in [each for each in self.jobs.values() if each.job_id.partition("_")[0] == ask.job_id]:
+                if job.phase is Phase.PENDING and not self.deaf:
+                    self._steer(job, ask)
+        self._schedule()
+
+    def _steer(self, job: Job, ask: Steer) -> None:
+        self._allow(job)
+        if ask.priority is not None:
+            job = replace(job, priority=ask.priority, nice=0)
+            self.fixed_priority.add(job.job_id)
+        if ask.anew:
+            self.fixed_priority.discard(job.job_id)
+            job = replace(job, priority=self.natural.get(job.job_id, 1000) - job.nice)
+        if ask.nice is not None and job.job_id not in self.fixed_priority:
+            job = replace(job, priority=max(1, job.priority + job.nice - ask.nice), nice=ask.nice)
+        self.jobs[job.job_id] = job
+
+    def age(self, by: int, *job_ids: str) -> None:
+        """Let priorities of waiting jobs rise, all of them or these, as they do with time."""
+        for job_id, job in self.jobs.items():
+            waits = job.phase is Phase.PENDING and job_id not in self.fixed_priority
+            if waits and (not job_ids or job_id in job_ids):
+                self.jobs[job_id] = replace(job, priority=job.priority + by)
+
     def _allow(self, job: Job) -> None:
         if self.caller not in (None, job.uid):
             raise Rejected("Access/permission denied")
@@ -151,7 +191,7 @@ class FakeCluster:
             raise Unavailable("slurmctld does not answer")
 
     def _schedule(self) -> None:
-        for job_id, job in self.jobs.items():
+        for job_id, job in sorted(self.jobs.items(), key=lambda each: (-each[1].priority, each[1].raw_id)):
             used = sum(each.gpus for each in self.jobs.values() if each.phase is Phase.RUNNING)
             if job.phase is Phase.PENDING and not job.held and used + job.gpus <= self.gpus:
                 self.jobs[job_id] = replace(job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s()))

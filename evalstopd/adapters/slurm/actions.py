@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
+from evalstopd.core.shift import AT_ONCE, Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 
 COMMENT_CAP = 1000
@@ -15,6 +16,8 @@ _GONE = ("Invalid job id specified", "Job/step already completing or completed",
 _REFUSALS = (*_NO_RIGHT, *_GONE)
 _WAITS = "Job is pending execution"
 _FIXED = ("Requested operation is presently disabled", "Only batch jobs are accepted or processed")
+# What is said of a job that no longer waits.
+_MOVED_ON = ("Requested operation is presently disabled", "Job is no longer pending execution")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,11}")
 _CONTROL = frozenset({"Cc", "Zl", "Zp"})
 
@@ -75,6 +78,36 @@ def set_comment(run: Runner, job_id: str, comment: str) -> None:
     if any(words in answer.err for words in _REFUSALS):
         raise Rejected(f"the comment was not set: {answer.complaint}")
     raise Unavailable(f"scontrol update failed ({answer.code}): {answer.complaint}")
+
+
+def steer(run: Runner, asks: Sequence[Steer]) -> None:
+    """Set Nice or Priority of waiting jobs and arrays, many in one scontrol; those that are gone are left out.
+
+    Raises Rejected where there is no right to for any of them (others may have been set), Unavailable where the outcome
+    is unknown. A job whose Priority was set by hand takes no Nice, and Slurm does not say so.
+    """
+    for start in range(0, len(asks), AT_ONCE):
+        lines = [line for ask in asks[start : start + AT_ONCE] for line in _orders(ask)]
+        answer = run(("scontrol",), {}, feed="".join(f"{line}\n" for line in lines))
+        _judge_orders(answer)
+
+
+def _orders(ask: Steer) -> list[str]:
+    (job_id,) = exact([ask.job_id])
+    anew = [f"release {job_id}"] if ask.anew else []
+    nice = [f"update JobId={job_id} Nice={ask.nice}"] if ask.nice is not None else []
+    priority = [f"update JobId={job_id} Priority={ask.priority}"] if ask.priority is not None else []
+    return anew + nice + priority
+
+
+def _judge_orders(answer: Answer) -> None:
+    """Sort the complaints: scontrol goes on after each, and ends with 1 if there was any."""
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    refused = [line for line in lines if any(words in line for words in _NO_RIGHT)]
+    if refused:
+        raise Rejected(f"scontrol update was refused: {printable(refused[0])}")
+    if [line for line in lines if not any(words in line for words in (*_GONE, *_MOVED_ON))]:
+        raise Unavailable(f"outcome unknown: scontrol update failed ({answer.code}): {answer.complaint}")
 
 
 def _check_comment(comment: str) -> None:

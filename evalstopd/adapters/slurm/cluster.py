@@ -9,8 +9,10 @@ from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.queue import configured_name, list_jobs, list_queue
 from evalstopd.adapters.slurm.record import Row
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
+from evalstopd.adapters.slurm.served import read_served
 from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Ending, Job
+from evalstopd.core.shift import Steer
 from evalstopd.errors import Unavailable
 from evalstopd.ports import EndingQuery, Queue, Span
 
@@ -25,6 +27,7 @@ class SlurmCluster:
         self._runner = run
         self._calls = 0
         self._name = ""
+        self._served: dict[EndingQuery, float] = {}
 
     @property
     def calls(self) -> int:
@@ -75,9 +78,21 @@ class SlurmCluster:
         """Replace the job's comment. Raises Rejected or Unavailable."""
         actions.set_comment(self._run, job_id, comment)
 
-    def _run(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how many seconds these jobs ran before these lives; what is known once is not asked for again."""
+        unknown = [query for query in queries if query not in self._served]
+        if unknown:
+            self._served |= read_served(self._run, unknown)
+        self._served = {query: self._served[query] for query in queries if query in self._served}
+        return self._served
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Set Nice or Priority of waiting jobs, a hundred in one scontrol. Raises Rejected or Unavailable."""
+        actions.steer(self._run, asks)
+
+    def _run(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
         self._calls += 1
-        return self._runner(argv, env)
+        return self._runner(argv, env, feed=feed) if feed else self._runner(argv, env)
 
     def _known(self, rows: Iterable[Row]) -> tuple[Job, ...]:
         jobs = tuple(row.job for row in rows)

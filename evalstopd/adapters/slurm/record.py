@@ -9,6 +9,7 @@ from evalstopd.adapters.slurm.nodes import expand
 from evalstopd.adapters.slurm.run import printable
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Unavailable
+from evalstopd.slurmtext.limits import limit_of
 from evalstopd.slurmtext.states import phase_of
 
 FIELDS = (
@@ -22,7 +23,6 @@ FIELDS = (
     "SubmitTime",
     "StartTime",
     "EndTime",
-    "TimeLimit",
     "RestartCnt",
     "NumNodes",
     "NumTasks",
@@ -36,6 +36,9 @@ FIELDS = (
     "PriorityLong",
     "Nice",
     "NodeList",
+    "EligibleTime",
+    "TimeLimit",
+    "Reason",
     "Cluster",
     "Comment",
     "Name",
@@ -44,8 +47,6 @@ FIELDS = (
 # Unset fields: numbers and times print N/A or NONE, text prints (null); an owner's "(null)" reads the same.
 _UNSET = frozenset({"", "N/A", "NONE", "(null)", "Unknown"})
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
-# UNLIMITED, NOT_SET, Partition_Limit and the like are no time.
-_LIMIT = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,2}):)?([0-9]{1,2}):([0-9]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,9 @@ def read_record(values: Sequence[str]) -> Row:
         limit_end_s=_optional(record, "EndTime") if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
         # Slurm's own scheduling never gives a waiting job less than 1: 0 means held, whoever holds it.
         held=phase is Phase.PENDING and _number(record, "PriorityLong") == 0,
-        limit_s=_limit_s(record["TimeLimit"]),
+        eligible_s=_optional(record, "EligibleTime"),
+        time_limit_s=limit_of(record["TimeLimit"]),
+        reason=_text(record, "Reason"),
     )
     return Row(job, _optional(record, "EndTime") if phase is Phase.ENDED else None)
 
@@ -128,15 +131,6 @@ def _number(record: Mapping[str, str], field: str) -> int:
 
 def _optional(record: Mapping[str, str], field: str) -> int | None:
     return None if record[field] in _UNSET else _number(record, field)
-
-
-def _limit_s(text: str) -> int | None:
-    """Return a time limit such as `1-02:03:04` or `30:00` in seconds; None where there is none."""
-    found = _LIMIT.fullmatch(text)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _word(record: Mapping[str, str], field: str) -> str:

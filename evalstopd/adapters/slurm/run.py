@@ -5,10 +5,10 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Protocol
 
 from evalstopd.errors import Unavailable
 
@@ -35,8 +35,18 @@ class Answer:
         return printable(self.err) or printable(self.out) or "no message"
 
 
-# Takes the argument list and variables to add to the environment. Raises Unavailable where there is no whole answer.
-Runner = Callable[[Sequence[str], Mapping[str, str]], Answer]
+# At most so much is handed to a command: a pipe takes it at once, whether the command reads or not.
+INPUT_CAP = 2**15
+
+
+class Runner(Protocol):
+    """Runs one command."""
+
+    def __call__(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
+        """Take the argument list, variables to add to the environment, and what the command reads.
+
+        Raises Unavailable where there is no whole answer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +61,12 @@ class ProcessRunner:
     path: str = PROGRAMS
     cap: int = OUTPUT_CAP
 
-    def __call__(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
+    def __call__(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
         """Run one command to its end; its whole process group is killed where it does not end in time."""
         deadline = time.monotonic() + self.timeout_s
         process = self._start(argv, env)
         try:
+            _feed(process, feed)
             out, err = self._read(process, deadline)
             if len(out) + len(err) > self.cap:
                 raise Unavailable(f"{argv[0]} printed more than {self.cap} bytes")
@@ -72,7 +83,7 @@ class ProcessRunner:
                 argv,
                 env=self._environment(env),
                 cwd="/",
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
@@ -118,6 +129,20 @@ def printable(text: str, limit: int = _LINE) -> str:
     """Return any text as one printable line of at most `limit` characters."""
     line = " ".join(text[: 4 * limit].split())
     return "".join(char if char.isprintable() else "?" for char in line)[:limit]
+
+
+def _feed(process: subprocess.Popen[bytes], text: str) -> None:
+    """Hand a command all that it may read, and the end of it."""
+    data = text.encode()
+    if len(data) > INPUT_CAP:
+        raise ValueError(f"{len(data)} bytes are more than a command is handed")
+    if process.stdin is not None:
+        # A command that does not read has ended, or will: its answer tells.
+        with suppress(BrokenPipeError):
+            process.stdin.write(data)
+            process.stdin.flush()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def _text(data: bytes) -> str:

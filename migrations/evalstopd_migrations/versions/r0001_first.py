@@ -32,6 +32,7 @@ def upgrade() -> None:
     _remarks()
     _chain()
     _breakers()
+    _shifts()
     _leases()
     _pulses()
     _habits()
@@ -296,6 +297,23 @@ def _breakers() -> None:
         _text("by"),
     )
     op.create_index("ix_breakers_scope", "breakers", ["cluster", "scope", "id"])
+
+
+def _shifts() -> None:
+    op.create_table(
+        "shifts",
+        _text("cluster"),
+        _text("job_id"),
+        _whole("uid"),
+        _whole("submitted_s"),
+        _word("lever"),
+        *(_whole(name) for name in ("nice", "natural", "asked", "before")),
+        _time("asked_s"),
+        _whole("tries"),
+        _word("state"),
+        _text("why"),
+        sa.PrimaryKeyConstraint("cluster", "job_id", "uid", "submitted_s"),
+    )
 
 
 def _pulses() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.model import Ending, Job, Phase
+from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected
 from evalstopd.ports import EndingQuery, Queue
 from evalstopd_sim.emulated.simulation import Record, Simulation
@@ -42,6 +43,7 @@ class EmulatedCluster:
     limit_s: int | None = None
     signals: list[tuple[str, str]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
+    steered: list[Steer] = field(default_factory=list)
 
     def queue(self) -> Queue:
         """List the jobs that are not over."""
@@ -89,6 +91,15 @@ class EmulatedCluster:
             return
         raise Rejected(f"no job {job_id!a} that is not over")
 
+    def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:
+        """Tell how long these jobs have worked by now."""
+        live = self.world.live
+        return {query: live[query.job_id].job.done_s for query in queries if query.job_id in live}
+
+    def steer(self, asks: Sequence[Steer]) -> None:
+        """Note what was asked for; the emulated scheduler ranks its jobs by the policy itself."""
+        self.steered.extend(asks)
+
     def _live(self, job_ids: Sequence[str]) -> list[Record]:
         live = self.world.live
         return [live[job_id] for job_id in job_ids if job_id in live]
@@ -119,5 +130,5 @@ class EmulatedCluster:
             limit_end_s=(record.started_s or 0) + (self.limit_s or 0) if limited else None,
             nodes=tuple(f"node{node}" for node, _ in job.nodes) or ("slots",),
             held=record.held,
-            limit_s=self.limit_s or int(job.truth.estimate_s or 0) or None,
+            time_limit_s=None if job.truth.estimate_s is None else int(job.truth.estimate_s),
         )

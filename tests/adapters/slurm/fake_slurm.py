@@ -16,7 +16,6 @@ RUNNING = {
     "SubmitTime": "1796002372",
     "StartTime": "1796002373",
     "EndTime": "NONE",
-    "TimeLimit": "UNLIMITED",
     "RestartCnt": "0",
     "NumNodes": "1",
     "NumTasks": "1",
@@ -30,6 +29,9 @@ RUNNING = {
     "PriorityLong": "1000",
     "Nice": "0",
     "NodeList": "n0",
+    "EligibleTime": "1796002372",
+    "TimeLimit": "1:40:00",
+    "Reason": "None",
     "Cluster": "evs",
     "Comment": "mlflow_run=abc",
     "Name": "train",
@@ -63,9 +65,12 @@ class FakeSlurm:
     tamper: Callable[[str], str] = str
     seen: list[tuple[str, ...]] = field(default_factory=list)
     formats: list[str] = field(default_factory=list)
+    fed: list[str] = field(default_factory=list)
 
-    def __call__(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
+    def __call__(self, argv: Sequence[str], env: Mapping[str, str], /, feed: str = "") -> Answer:
         self.seen.append(tuple(argv))
+        if feed:
+            self.fed.append(feed)
         answer = self.answers.get(argv[0])
         if isinstance(answer, Exception):
             raise answer

@@ -43,6 +43,9 @@ def test_a_record_becomes_a_job() -> None:
         work_dir="/home/alice",
         nodes=("n0", "n1"),
         het_id=5,
+        eligible_s=1796002372,
+        time_limit_s=6000,
+        reason="None",
     )
     assert job.holds_gpus
 
@@ -82,7 +85,7 @@ def test_a_running_jobs_end_is_that_of_its_time_limit_and_an_unlimited_one_has_n
     ],
 )
 def test_a_time_limit_is_told_of_pending_jobs_too(text: str, limit_s: int | None) -> None:
-    assert [job.limit_s for job in queue_of(record(TimeLimit=text, State="PENDING"))] == [limit_s]
+    assert [job.time_limit_s for job in queue_of(record(TimeLimit=text, State="PENDING"))] == [limit_s]
 
 
 def test_unset_texts_are_empty() -> None:

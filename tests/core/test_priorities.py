@@ -1,0 +1,206 @@
+"""The arrangement of a line: the order is reached, what the jobs hold together is kept, and no change is needless."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.priorities import LOWEST, Change, Placed, arrange, in_place, longest_falling, slack
+
+
+def placed(number: int, priority: int, natural: int | None = None) -> Placed:
+    return Placed(str(number), number, priority, priority if natural is None else natural)
+
+
+def after(jobs: Sequence[Placed], changes: Sequence[Change]) -> list[Placed]:
+    """Return the jobs with the changes made."""
+    new = {change.job.name: change.priority for change in changes}
+    return [replace(job, priority=new.get(job.name, job.priority)) for job in jobs]
+
+
+def priorities(jobs: Sequence[Placed]) -> list[int]:
+    return sorted(job.priority for job in jobs)
+
+
+numbers = st.integers(1000, 1300) | st.integers(10_000, 10_010)
+
+
+@st.composite
+def lines(draw: st.DrawFn, most: int = 12) -> list[Placed]:
+    """Jobs in a wanted order, as Slurm has them without us."""
+    natural = draw(st.lists(numbers, min_size=1, max_size=most))
+    return draw(st.permutations([placed(number, each) for number, each in enumerate(natural, 1)]))
+
+
+@st.composite
+def moved_lines(draw: st.DrawFn) -> list[Placed]:
+    """The same, some moved before, and aged since."""
+    line = draw(lines())
+    arranged = after(line, arrange(draw(st.permutations(line))))
+    ages = [draw(st.integers(0, 30)) for _ in arranged]
+    return draw(
+        st.permutations(
+            [
+                replace(job, priority=job.priority + age, natural=job.natural + age)
+                for job, age in zip(arranged, ages, strict=True)
+            ]
+        )
+    )
+
+
+@given(moved_lines())
+def test_the_wanted_order_is_reached_and_then_nothing_is_left_to_do(wanted: list[Placed]) -> None:
+    arranged = after(wanted, arrange(wanted))
+
+    assert in_place(arranged) == arranged
+    assert arrange(arranged) == ()
+
+
+@given(moved_lines())
+def test_rank_i_has_the_ith_highest_of_the_natural_priorities_but_for_drift_and_ties(wanted: list[Placed]) -> None:
+    arranged = after(wanted, arrange(wanted))
+    natural = sorted((job.natural for job in wanted), reverse=True)
+
+    for job, target in zip(arranged, natural, strict=True):
+        assert job.priority <= target + slack(wanted)
+        assert job.priority >= target - slack(wanted) - len(wanted)
+
+
+@given(lines())
+def test_without_ties_the_multiset_is_kept_exactly(wanted: list[Placed]) -> None:
+    wanted = [replace(job, priority=10 * job.number, natural=10 * job.number) for job in wanted]
+
+    assert priorities(after(wanted, arrange(wanted))) == priorities(wanted)
+
+
+@given(st.permutations(range(1, 8)), st.lists(st.integers(0, 60), min_size=7, max_size=7))
+def test_no_arrangement_has_fewer_changes(order: list[int], drifts: list[int]) -> None:
+    """By brute force: of all sets of jobs that could keep what they have, none is larger than the one that does."""
+    wanted = [placed(number, 1000 + 100 * at + drifts[at], 1000 + 100 * at) for at, number in enumerate(order)]
+    wanted = sorted(wanted, key=lambda job: order[job.number - 1])
+
+    assert len(arrange(wanted)) == len(wanted) - _most_kept(wanted)
+
+
+def _most_kept(wanted: Sequence[Placed]) -> int:
+    natural = sorted((job.natural for job in wanted), reverse=True)
+    targets = _parted(wanted, natural)
+    for size in range(len(wanted), -1, -1):
+        for kept in combinations(range(len(wanted)), size):
+            if _can_be(wanted, kept, targets):
+                return size
+    return 0
+
+
+def _parted(wanted: Sequence[Placed], natural: list[int]) -> list[int]:
+    found: list[int] = []
+    for job, before, target in zip(wanted, [None, *wanted], natural, strict=False):
+        step = int(before is not None and job.number < before.number)
+        found.append(target if not found else min(target, found[-1] - step))
+    return found
+
+
+def _can_be(wanted: Sequence[Placed], kept: tuple[int, ...], targets: list[int]) -> bool:
+    """Tell whether all others can be put within the slack of their targets, in order between those kept."""
+    drift = slack(wanted)
+    highest = float("inf")
+    for rank, job in enumerate(wanted):
+        step = int(rank > 0 and job.number < wanted[rank - 1].number)
+        top = min(highest - step, targets[rank] + drift)
+        if rank in kept:
+            if abs(job.priority - targets[rank]) > drift or job.priority > top:
+                return False
+            top = job.priority
+        elif top < targets[rank] - drift:
+            return False
+        highest = top
+    return True
+
+
+@given(moved_lines(), st.integers(-50, 50))
+def test_what_rises_by_age_alone_changes_nothing(wanted: list[Placed], age: int) -> None:
+    arranged = after(wanted, arrange(wanted))
+    older = [replace(job, priority=job.priority + age, natural=job.natural + age) for job in arranged]
+
+    assert arrange(older) == ()
+
+
+@given(lines(), st.integers(1, 6))
+def test_with_a_limit_no_more_is_changed_and_the_whole_order_comes_in_the_end(wanted: list[Placed], most: int) -> None:
+    for _ in range(40 * len(wanted)):
+        changes = arrange(wanted, (), most)
+        assert len(changes) <= most
+        if not changes:
+            break
+        wanted = after(wanted, changes)
+
+    assert in_place(wanted) == wanted or most == 1
+
+
+def test_with_a_limit_the_front_is_right_first_by_exchange() -> None:
+    line = [placed(number, 10_000 - 100 * number) for number in range(1, 41)]
+    wanted = [line[39], *line[:39]]
+    changes = arrange(wanted, (), 5)
+    arranged = after(wanted, changes)
+
+    assert in_place(arranged)[:3] == arranged[:3]
+    assert priorities(arranged) == priorities(wanted)
+
+
+@given(lines(), st.integers(1, 6), st.lists(numbers, max_size=5))
+def test_nobody_is_lifted_over_another_job_to_part_equal_priorities(
+    wanted: list[Placed], most: int, others: list[int]
+) -> None:
+    """However many jobs there are that stand at a priority or above, there are no more of them than without us."""
+    arranged = after(wanted, arrange(wanted, others, most))
+    for other in others:
+        standing = [job for job in arranged if job.priority >= other]
+        assert len(standing) <= len([job for job in wanted if job.natural >= other - slack(wanted)])
+
+
+@given(lines(), st.integers(1, 12), st.integers(0, 12))
+def test_wherever_the_changes_break_off_no_more_jobs_stand_high(wanted: list[Placed], most: int, done: int) -> None:
+    changes = arrange(wanted, (), most)
+    broken_off = sorted(after(wanted, changes[:done]), key=lambda job: -job.priority)
+    before = sorted((job.priority for job in wanted), reverse=True)
+    complete = sorted((job.priority for job in after(wanted, changes)), reverse=True)
+
+    for job, old, new in zip(broken_off, before, complete, strict=True):
+        assert job.priority <= max(old, new)
+
+
+@given(st.lists(st.integers(0, 8), max_size=7))
+def test_the_longest_subsequence_that_never_rises(levels: list[int]) -> None:
+    found = longest_falling(levels)
+    longest = max(
+        (
+            size
+            for size in range(len(levels) + 1)
+            for places in combinations(range(len(levels)), size)
+            if all(levels[a] >= levels[b] for a, b in zip(places, places[1:], strict=False))
+        ),
+        default=0,
+    )
+
+    assert found == sorted(found)
+    assert len(found) == longest
+    assert all(levels[a] >= levels[b] for a, b in zip(found, found[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ([], []),
+        ([placed(1, 9)], []),
+        ([placed(2, 9), placed(1, 9)], [("1", 8)]),
+        ([placed(1, 9), placed(2, 9)], []),
+        ([placed(3, 5), placed(1, 10), placed(2, 8)], [("1", 8), ("2", 5), ("3", 10)]),
+        ([placed(2, LOWEST), placed(1, LOWEST)], []),
+    ],
+)
+def test_small_lines(wanted: list[Placed], expected: list[tuple[str, int]]) -> None:
+    """Equal priorities start by id, so only what is against the ids takes a step down; nobody gets less than 1."""
+    assert [(change.job.name, change.priority) for change in arrange(wanted)] == expected
