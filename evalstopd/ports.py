@@ -11,6 +11,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, PastLife, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift, Steer
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
@@ -62,6 +63,12 @@ class Cluster(Protocol):
 
         What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
         Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def put_back(self, job_id: str) -> None:
+        """Ask to end this running job's life and to queue it for a next one; success proves nothing.
+
+        What does not run is left alone. Raises as `requeue_hold` does.
         """
 
     def release(self, job_id: str) -> None:
@@ -297,8 +304,8 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended. Shifts replace the one of the same job; those of the jobs `unshifted` are removed. There is one
-    credit for an intent: the first one stays as it is.
+    turns are appended. Preemptions replace the one of the same life, shifts the one of the same job; those of the jobs
+    `unshifted` are removed. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -311,6 +318,7 @@ class Changes:
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
     credits: tuple[Credit, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
     shifts: tuple[Shift, ...] = ()
     unshifted: tuple[JobKey, ...] = ()
 
@@ -327,6 +335,7 @@ class Changes:
                 self.remarks,
                 self.breakers,
                 self.credits,
+                self.preemptions,
                 self.shifts,
                 self.unshifted,
             )
@@ -347,6 +356,9 @@ class Store(Protocol):
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""

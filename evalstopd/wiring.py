@@ -31,7 +31,6 @@ from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
 from evalstopd.core.estimates import History, PastLife
-from evalstopd.core.lineup import Estimate, limits
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
@@ -57,7 +56,7 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.service import Service
-from evalstopd.settings import Settings, load_settings, make_priorities, make_rules
+from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
@@ -139,13 +138,9 @@ def make_loop(
         gate=make_gate(settings),
         should_stop=stopping.is_set,
     )
-    stance = Stance(rules, settings.digest, __version__, make_priorities(settings))
-    return Loop(ports, stance, make_lengths(settings, history or _remembered(store)))
-
-
-def make_lengths(settings: Settings, history: Callable[[str], History]) -> Estimate:
-    """Return how long jobs are taken to run; where no policy asks for better, their limits."""
-    return limits if estimate_days(settings) is None else Lengths(history, SystemClock())
+    stance = Stance(rules, settings.digest, __version__, make_priorities(settings), make_preempt(settings))
+    known = Lengths(history or _remembered(store), ports.clock)
+    return Loop(ports, stance) if estimate_days(settings) is None else Loop(ports, stance, known, known.of)
 
 
 def _remembered(store: SqlStore) -> Callable[[str], History]:
@@ -243,7 +238,8 @@ def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:
 
 def estimate_days(settings: Settings) -> float | None:
     """Return how far back accounting is read for estimates; None where nothing needs them."""
-    needed = settings.priorities.policy.partition(":")[0] in NEED_LENGTHS
+    policies = {each.partition(":")[0] for each in (settings.priorities.policy, settings.preempt.policy)}
+    needed = not policies.isdisjoint(NEED_LENGTHS)
     return settings.estimates.days if needed or settings.estimates.always else None
 
 

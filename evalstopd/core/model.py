@@ -91,6 +91,7 @@ class Job:
     `limit_end_s` is when its time limit would end a running job, None where it has none.
     `held` jobs wait until somebody releases them. `eligible_s` is from when on a job may start, None where that is open
     (it is held, or waits for another). `time_limit_s` is None without a limit; `reason` is Slurm's, for waiting.
+    `may_requeue` tells whether it may start anew.
     """
 
     cluster: str
@@ -119,6 +120,7 @@ class Job:
     eligible_s: int | None = 0
     time_limit_s: int | None = None
     reason: str = ""
+    may_requeue: bool = True
 
     @property
     def life(self) -> Life:

@@ -8,6 +8,14 @@ from evalstopd.core.lineup import Waiting
 from evalstopd.core.model import Job
 from evalstopd.ports import Clock
 
+LengthsOf = Callable[[Sequence[Job]], Mapping[str, float]]
+"""Returns the estimated lengths of jobs in seconds, by id; those that are not known are left out."""
+
+
+def limits_of(jobs: Sequence[Job]) -> Mapping[str, float]:
+    """Return the time limits of jobs, by id."""
+    return {job.job_id: float(job.time_limit_s) for job in jobs if job.time_limit_s is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Lengths:

@@ -14,6 +14,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
@@ -49,6 +50,7 @@ class MemoryStore:
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
+        self._preemptions: dict[tuple[JobKey, Life], Preemption] = {}
         self._shifts: dict[JobKey, Shift] = {}
 
     def record(self, changes: Changes) -> None:
@@ -66,6 +68,7 @@ class MemoryStore:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
+            self._preemptions |= {(each.key, each.life): each for each in changes.preemptions}
             self._write_shifts(changes)
             appended = self._fresh(changes)
             for intent in changes.intents:
@@ -131,6 +134,12 @@ class MemoryStore:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
+        with self._lock:
+            found = [each for each in self._preemptions.values() if each.key.cluster == cluster]
+            return order.oldest_preemptions(each for each in found if each.at_s >= since_s)
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""

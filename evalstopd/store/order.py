@@ -7,6 +7,7 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
 from evalstopd.errors import Rejected
@@ -77,6 +78,11 @@ def oldest_decisions(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
     """Return breakers' turns by cluster and scope."""
     return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
+
+
+def oldest_preemptions(asked: Iterable[Preemption]) -> tuple[Preemption, ...]:
+    """Return preemptions by when they were asked for."""
+    return tuple(sorted(asked, key=lambda each: (each.at_s, _key(each.key), each.life)))
 
 
 def in_job_order(shifts: Iterable[Shift]) -> tuple[Shift, ...]:

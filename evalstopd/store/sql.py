@@ -12,6 +12,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
 from evalstopd.store import habits, leases, order, pulses, reading, sealed, upkeep
@@ -89,6 +90,11 @@ class SqlStore:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
         with self._reading() as source:
             return order.oldest_decisions(reading.decisions(source, cluster, since_s))
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
+        with self._reading() as source:
+            return order.oldest_preemptions(reading.preemptions(source, cluster, since_s))
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""

@@ -8,6 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
+from evalstopd.core.preempt import PreemptState
 from evalstopd.core.shift import Lever, ShiftState
 from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
@@ -49,6 +50,7 @@ class Base(DeclarativeBase):
         State: words(State),
         PinState: words(PinState),
         Turn: words(Turn),
+        PreemptState: words(PreemptState),
         Lever: words(Lever),
         ShiftState: words(ShiftState),
     }
@@ -352,6 +354,26 @@ class HistoryRow(Base):
 
     cluster: Mapped[Key]
     read_s: Mapped[float]
+
+
+class PreemptionRow(Base):
+    """That a life of a job was asked to yield to a waiting one, and what became of it."""
+
+    __tablename__ = "preemptions"
+    __table_args__ = (Index("ix_preemptions_at_s", "at_s"),)
+
+    job: Mapped[JobTextKey]
+    restarts: Mapped[KeyInt]
+    submitted_s: Mapped[KeyInt]
+    heir: Mapped[str]
+    gpus: Mapped[int]
+    at_s: Mapped[float]
+    saved_s: Mapped[float]
+    reason: Mapped[str]
+    user: Mapped[str]
+    tries: Mapped[int]
+    state: Mapped[PreemptState]
+    note: Mapped[str]
 
 
 class ShiftRow(Base):

@@ -28,6 +28,7 @@ from evalstopd.store.tables import (
     LinkRow,
     PinRow,
     PointRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
@@ -44,6 +45,7 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
+    _replace(to, PreemptionRow, [rows.preemption_values(each) for each in changes.preemptions])
     _remove_shifts(to, changes.unshifted)
     _replace(to, ShiftRow, [rows.shift_values(shift) for shift in changes.shifts])
     decided = _write_intents(to, changes.intents)
@@ -53,7 +55,15 @@ def write(to: Connection, changes: Changes) -> None:
 
 
 def _keys(changes: Changes) -> list[JobKey]:
-    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings, changes.credits)
+    kinds = (
+        changes.watches,
+        changes.pins,
+        changes.intents,
+        changes.would_be,
+        changes.bindings,
+        changes.credits,
+        changes.preemptions,
+    )
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 

@@ -58,6 +58,10 @@ class SlurmCluster:
         """Ask to requeue and hold a running job. Raises NotRequeueable, Rejected, or Unavailable (outcome unknown)."""
         actions.requeue_hold(self._run, job_id)
 
+    def put_back(self, job_id: str) -> None:
+        """Ask to requeue a running job. Raises NotRequeueable, Rejected, or Unavailable (outcome unknown)."""
+        actions.put_back(self._run, job_id)
+
     def release(self, job_id: str) -> None:
         """Let a held job go on. Raises Rejected (no right to, ended, unknown) or Unavailable."""
         actions.release(self._run, job_id)

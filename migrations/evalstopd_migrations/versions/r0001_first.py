@@ -36,6 +36,7 @@ def upgrade() -> None:
     _leases()
     _pulses()
     _habits()
+    _preemptions()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -327,6 +328,25 @@ def _pulses() -> None:
         *(_text(name) for name in ("version", "digest", "summary")),
         sa.PrimaryKeyConstraint("name"),
     )
+
+
+def _preemptions() -> None:
+    op.create_table(
+        "preemptions",
+        _of_job(),
+        *_life(),
+        _text("heir"),
+        _whole("gpus"),
+        _time("at_s"),
+        _time("saved_s"),
+        _text("reason"),
+        _text("user"),
+        _whole("tries"),
+        _word("state"),
+        _text("note"),
+        sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
+    )
+    op.create_index("ix_preemptions_at_s", "preemptions", ["at_s"])
 
 
 def _habits() -> None:
