@@ -188,7 +188,8 @@ def settled(asked: Preemption, job: Job | None, now_s: float) -> Preemption:
         return asked.ended(PreemptState.DONE)
     if job.life != asked.life:
         return asked.ended(PreemptState.VOID, "another job has its id")
-    if asked.tries >= MOST_TRIES or now_s - asked.at_s > PATIENCE_S:
+    tried = job.phase is Phase.RUNNING and asked.tries >= MOST_TRIES
+    if tried or now_s - asked.at_s > PATIENCE_S:
         return asked.ended(PreemptState.VOID, f"it still ran after {asked.tries} requests")
     return asked
 

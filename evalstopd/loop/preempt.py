@@ -208,7 +208,7 @@ class Preempting:
             self._put_back(asked, said)
 
     def _ask_again(self, asked: Sequence[Preemption]) -> None:
-        """Ask anew for what a daemon that ended may not have asked for: the life still runs, so nothing has happened."""
+        """Ask anew for what a daemon that ended may not have asked for: the life still runs, so nothing happened."""
         if self._stands(asked):
             self._put_back([replace(each, tries=each.tries + 1) for each in asked], ())
         elif self._heir_waits(asked) is False:
