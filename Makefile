@@ -1,6 +1,8 @@
 # The two commands of the README, and what they are made of.
 BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
+# One worker a core; a file's tests stay together where they share a cluster.
+WORKERS ?= $(shell nproc)
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
 .PHONY: help demo demo-slurm demo-compare test lint fast real env bench bench-mlflow nightly mutation soak clean
@@ -39,10 +41,10 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	$(PY) -m pytest -q -m "not slurm and not mlflow" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
 
 real:
-	$(PY) -m pytest -q -m "slurm or mlflow" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "slurm or mlflow" $(PYTEST)
 
 bench: env
 	$(PY) -m bench

@@ -9,7 +9,7 @@ Slurm starts the lower id first among equal priorities. In levels an order is ri
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 # Since Slurm 17.11; one more is refused.
@@ -52,41 +52,66 @@ def slack(jobs: Sequence[Placed]) -> int:
 def arrange(wanted: Sequence[Placed], others: Sequence[int] = (), most: int | None = None) -> tuple[Change, ...]:
     """Return the changes that bring `wanted`, the first to start in front, into their order; those down come first.
 
-    At most `most` of them: where the whole order takes more, as many places from the front as can be had for that,
-    by exchange within the jobs. `others` are the priorities of other waiting jobs: to part equal priorities nobody is
-    lifted to or over one of them.
+    At most `most` of them: where the whole order takes more, as many places from the front as can be had for that, by
+    exchange within the jobs. `others` are the priorities of other waiting jobs. Equal priorities are parted downwards;
+    where that takes too many changes, upwards, if no other job stands where somebody would be lifted to, or below.
     """
-    whole = _changes(wanted, _whole(wanted))
+    down = _downwards(wanted)
+    whole = _changes(wanted, _whole(wanted, down))
     if most is None or len(whole) <= most:
-        return _downwards_first(whole)
-    front = _front(wanted, sorted(others), most)
-    return _downwards_first(front or _from_below(whole, most))
+        return _down_first(whole)
+    up = _upwards(wanted)
+    if _lifts_over(wanted, up, sorted(others)):
+        return _in_part(whole, most)
+    lifted = _changes(wanted, _whole(wanted, up))
+    return _down_first(lifted if len(lifted) <= most else _front(wanted, up, most) or _in_part(lifted, most))
 
 
-def _downwards_first(changes: Sequence[Change]) -> tuple[Change, ...]:
+def _down_first(changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes so that, wherever they break off, no more jobs stand high than did before."""
     return tuple(sorted(changes, key=lambda each: each.priority > each.job.priority))
 
 
-def _from_below(changes: Sequence[Change], most: int) -> Sequence[Change]:
-    """Return what only takes jobs down, from the last one: it costs no other job anything."""
-    return [each for each in changes if each.priority < each.job.priority][-most:]
+def _in_part(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+    """Return so many changes of the whole order: those down from the last one, and those up when no other is left."""
+    downs = [each for each in changes if each.priority < each.job.priority]
+    return tuple(downs[-most:] or changes[:most])
 
 
 def _changes(jobs: Sequence[Placed], priorities: Sequence[int]) -> list[Change]:
     return [Change(job, to) for job, to in zip(jobs, priorities, strict=True) if to != job.priority]
 
 
-# --- the whole order
+# --- where each rank belongs
 
 
-def _whole(wanted: Sequence[Placed]) -> list[int]:
-    """Return each job's new priority, by rank, for the whole order."""
-    steps = _steps(wanted)
-    targets = _targets(wanted, steps)
-    levels = [job.priority + step for job, step in zip(wanted, steps, strict=True)]
-    filled = _fill(targets, levels, _keepers(targets, levels, slack(wanted)))
-    return [max(LOWEST, level - step) for level, step in zip(filled, steps, strict=True)]
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """By rank: the steps down above it, its target, and between which levels a job may keep what it has."""
+
+    steps: Sequence[int]
+    targets: Sequence[int]
+    lowest: Sequence[int]
+    highest: Sequence[int]
+
+
+def _downwards(wanted: Sequence[Placed]) -> _Aim:
+    """Return the natural priorities, the highest first; equal ones are parted downwards."""
+    steps, natural, drift = _steps(wanted), _natural(wanted), slack(wanted)
+    targets = list(accumulate((each + step for each, step in zip(natural, steps, strict=True)), min))
+    return _Aim(steps, targets, [each - drift for each in targets], [each + drift for each in targets])
+
+
+def _upwards(wanted: Sequence[Placed]) -> _Aim:
+    """Return the same, but equal ones are parted upwards; who has been parted downwards may stay so."""
+    down, drift = _downwards(wanted), slack(wanted)
+    levels = [each + step for each, step in zip(_natural(wanted), down.steps, strict=True)]
+    targets = list(accumulate(reversed(levels), max))[::-1]
+    return _Aim(down.steps, targets, down.lowest, [each + drift for each in targets])
+
+
+def _natural(wanted: Sequence[Placed]) -> list[int]:
+    return sorted((job.natural for job in wanted), reverse=True)
 
 
 def _steps(wanted: Sequence[Placed]) -> list[int]:
@@ -95,15 +120,26 @@ def _steps(wanted: Sequence[Placed]) -> list[int]:
     return list(accumulate(needed, initial=0))[: len(wanted)]
 
 
-def _targets(wanted: Sequence[Placed], steps: Sequence[int]) -> list[int]:
-    """Return each rank's target level: the natural priorities, the highest first; equal ones are parted downwards."""
-    natural = sorted((job.natural for job in wanted), reverse=True)
-    return list(accumulate((each + step for each, step in zip(natural, steps, strict=True)), min))
+def _lifts_over(wanted: Sequence[Placed], aim: _Aim, others: Sequence[int]) -> bool:
+    """Tell whether another job stands where somebody would be lifted to, or where he is lifted from, or between."""
+    spans = zip(_natural(wanted), aim.targets, aim.steps, strict=True)
+    lifted = ((low, level - step) for low, level, step in spans if level - step > low)
+    return any(bisect_left(others, low) < bisect_right(others, high) for low, high in lifted)
 
 
-def _keepers(targets: Sequence[int], levels: Sequence[int], drift: int) -> list[int]:
+# --- the whole order
+
+
+def _whole(wanted: Sequence[Placed], aim: _Aim) -> list[int]:
+    """Return each job's new priority, by rank."""
+    levels = [job.priority + step for job, step in zip(wanted, aim.steps, strict=False)]
+    filled = _fill(aim.targets[: len(levels)], levels, _keepers(levels, aim))
+    return [max(LOWEST, level - step) for level, step in zip(filled, aim.steps, strict=False)]
+
+
+def _keepers(levels: Sequence[int], aim: _Aim) -> list[int]:
     """Return the ranks of the most jobs that can all keep what they have: near their targets, and not rising."""
-    near = [rank for rank, level in enumerate(levels) if abs(level - targets[rank]) <= drift]
+    near = [rank for rank, level in enumerate(levels) if aim.lowest[rank] <= level <= aim.highest[rank]]
     return [near[at] for at in longest_falling([levels[rank] for rank in near])]
 
 
@@ -143,23 +179,20 @@ def _fill(targets: Sequence[int], levels: Sequence[int], keepers: Sequence[int])
 # --- as much of it as so many changes give
 
 
-def _front(wanted: Sequence[Placed], others: Sequence[int], most: int) -> list[Change]:
-    """Return the changes for as many ranks from the front as `most` changes put in order; none where none can be."""
-    ranks = _ranks_within(wanted, most)
-    while ranks:
-        changes = _front_of(wanted, ranks, others)
-        if changes is not None and len(changes) <= most:
-            return changes
-        ranks //= 2
-    return []
+def _front(wanted: Sequence[Placed], aim: _Aim, most: int) -> list[Change]:
+    """Return the changes that put ranks from the front in order, as many as `most` changes suffice for."""
+    most_ranks = _ranks_within(wanted, most)
+    # A longer front may take more than was reckoned, a shorter one may be in order already.
+    tries = [most_ranks, *(most_ranks * part // 8 for part in range(7, 1, -1)), *range(min(8, most_ranks), 0, -1)]
+    fronts = (_front_of(wanted, ranks, aim) for ranks in dict.fromkeys(tries) if ranks)
+    return next((changes for changes in fronts if 0 < len(changes) <= most), [])
 
 
 def _ranks_within(wanted: Sequence[Placed], most: int) -> int:
-    """Return the most ranks from the front that cost no more changes, as if no job could keep its place by luck."""
+    """Return the most ranks from the front that `most` changes fill, if who is out of place must be moved."""
     place = {job.name: at for at, job in enumerate(in_place(wanted))}
-    inside, best = 0, 0
     seen: set[int] = set()
-    settled = 0
+    inside = settled = best = 0
     for rank, job in enumerate(wanted):
         seen.add(place[job.name])
         inside += int(place[job.name] <= rank) + int(rank in seen and place[job.name] != rank)
@@ -169,32 +202,20 @@ def _ranks_within(wanted: Sequence[Placed], most: int) -> int:
     return best
 
 
-def _front_of(wanted: Sequence[Placed], ranks: int, others: Sequence[int]) -> list[Change] | None:
-    """Return the changes for this front, and for those whom it displaces; None where it would lift over others."""
+def _front_of(wanted: Sequence[Placed], ranks: int, aim: _Aim) -> list[Change]:
+    """Return the changes for this front, and for those whom it displaces: they take what the front gives up."""
     front, place = wanted[:ranks], {job.name: at for at, job in enumerate(in_place(wanted))}
     given = [job.priority for job in in_place([job for job in front if place[job.name] >= ranks])]
     displaced = [job for job in wanted[ranks:] if place[job.name] < ranks]
     rest = [job for job in wanted[ranks:] if place[job.name] >= ranks]
-    behind = [(job.priority, -job.number) for job in rest]
-    behind += [(priority, -job.number) for priority, job in zip(given, displaced, strict=True)]
-    priorities = _above(wanted, ranks, max(behind, default=(0, 0)))
-    natural = sorted((job.natural for job in wanted), reverse=True)
-    if any(_lifts_over(others, low, high) for low, high in zip(natural, priorities, strict=False)):
-        return None
-    return _changes(front, priorities) + _changes(displaced, given)
+    behind = [replace(job, priority=priority) for job, priority in zip(displaced, given, strict=True)] + rest
+    return _changes(front, _whole(front, _before(aim, front, behind))) + _changes(displaced, given)
 
 
-def _above(wanted: Sequence[Placed], ranks: int, behind: tuple[int, int]) -> list[int]:
-    """Return the priorities of the front, all of it before `behind`: a priority and minus the id of who has it."""
-    front = wanted[:ranks]
-    steps = _steps(wanted)[:ranks]
-    targets = _targets(wanted, _steps(wanted))[:ranks]
-    levels = [job.priority + step for job, step in zip(front, steps, strict=True)]
-    filled = _fill(targets, levels, _keepers(targets, levels, slack(wanted)))
-    least = behind[0] + int(front[-1].number > -behind[1]) + steps[-1]
-    return [max(level, least) - step for level, step in zip(filled, steps, strict=True)]
-
-
-def _lifts_over(others: Sequence[int], low: int, high: int) -> bool:
-    """Tell whether another job stands at `low`, at `high` or between, where `high` is the higher."""
-    return high > low and bisect_left(others, low) < bisect_right(others, high)
+def _before(aim: _Aim, front: Sequence[Placed], behind: Sequence[Placed]) -> _Aim:
+    """Return the aim by which nobody of the front keeps what he has who would start after one of those behind."""
+    if not behind:
+        return aim
+    first = in_place(behind)[0]
+    least = first.priority + int(front[-1].number > first.number) + aim.steps[len(front) - 1]
+    return replace(aim, lowest=[max(each, least) for each in aim.lowest])

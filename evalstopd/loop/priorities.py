@@ -29,6 +29,7 @@ from evalstopd.ports import Book, Changes, Ports
 SITE = "site"
 DENIED = "priorities-denied"
 LEFT = "priority-left-alone"
+NOTHING: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Ordering:
             self._take_back(stand, snapshot, tally)
         elif is_due(stand, self.asked, snapshot.now_s):
             picture = self.picture(snapshot, replace(book, shifts=stand), self.asked, tally)
-            self._move(moves(picture, self.asked, snapshot.now_s), tally, snapshot.now_s)
+            self._move(moves(picture, self.asked, snapshot.now_s), tally, book.said)
 
     def restore(self, tally: Tally) -> int:
         """Take back all that was changed, and look whether it is; return how many jobs could not be seen so.
@@ -121,9 +122,11 @@ class Ordering:
     def _take_back(self, stand: Sequence[Shift], snapshot: Snapshot, tally: Tally) -> bool:
         """Ask for what was found; tell whether there was anything to ask for."""
         away = [each for each in stand if each.away and waits(each, snapshot.jobs)]
-        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, snapshot.now_s, "moved back")
+        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, "moved back")
 
-    def _move(self, shifts: Sequence[Shift], tally: Tally, now_s: float, what: str = "moved") -> bool:
+    def _move(
+        self, shifts: Sequence[Shift], tally: Tally, said: frozenset[tuple[str, str]], what: str = "moved"
+    ) -> bool:
         """Record, then ask."""
         if not shifts:
             return False
@@ -131,7 +134,7 @@ class Ordering:
         try:
             self.ports.cluster.steer([steer(each) for each in shifts])
         except Rejected as error:
-            self._refused(shifts, str(error), tally, now_s)
+            self._refused(shifts, str(error), tally, said)
             return False
         except Unavailable as error:
             tally.trouble(f"priorities: {error}")
@@ -139,12 +142,12 @@ class Ordering:
         tally.add(what, len(shifts))
         return True
 
-    def _refused(self, shifts: Sequence[Shift], why: str, tally: Tally, now_s: float) -> None:
+    def _refused(self, shifts: Sequence[Shift], why: str, tally: Tally, said: frozenset[tuple[str, str]]) -> None:
         """Leave no half-done order: ask for what each job had before, and write down that this is what is wanted."""
         tally.trouble(f"no order is kept among waiting jobs, as it takes Slurm's Operator level: {why}")
-        back = [replace(each, asked=each.before, before=each.asked, asked_s=now_s) for each in shifts]
-        said = Remark(SITE, DENIED, f"priorities are not changed: {why}", now_s)
-        self.ports.store.record(Changes(shifts=tuple(back), remarks=(said,)))
+        back = [replace(each, asked=each.before, before=each.asked) for each in shifts]
+        remark = Remark(SITE, DENIED, f"priorities are not changed: {why}", shifts[0].asked_s)
+        self.ports.store.record(Changes(shifts=tuple(back), remarks=() if (SITE, DENIED) in said else (remark,)))
         try:
             self.ports.cluster.steer([steer(each) for each in back])
         except (Rejected, Unavailable):

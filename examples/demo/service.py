@@ -183,6 +183,11 @@ class Service:
         """End the daemon by SIGTERM; return its exit code."""
         return _end(self._daemon, signal.SIGTERM)
 
+    def reload(self) -> None:
+        """Let the daemon read its settings anew."""
+        if self._daemon is not None:
+            self._daemon.send_signal(signal.SIGHUP)
+
     def kill_daemon(self) -> None:
         _end(self._daemon, signal.SIGKILL)
 

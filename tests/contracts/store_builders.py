@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung, StopAction
+from evalstopd.core.preempt import Preemption, PreemptState
+from evalstopd.core.shift import Lever, Shift, ShiftState
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Reads, Remark, Terms, Watch
 from evalstopd.core.wishes import Signal
 from evalstopd.ports import Binding
@@ -81,6 +83,11 @@ def binding(of: JobKey | None = None, run_id: str = "run-1", **changes: Any) -> 
 
 def remark(subject: str, code: str = "no-run", **changes: Any) -> Remark:
     return replace(Remark(subject, code, "nothing was done", 13.0), **changes)
+
+
+def shift(of: JobKey | None = None, **changes: Any) -> Shift:
+    made = Shift(of or key(), Lever.NICE, nice=0, natural=1000, asked=30, before=0, asked_s=14.0)
+    return replace(made, **changes)
 
 
 whole = st.integers(-(2**63), 2**63 - 1)
@@ -183,5 +190,11 @@ pins = st.builds(
 remarks = st.builds(Remark, texts, texts, texts, times)
 credits_differ = st.fixed_dictionaries(
     {"user": texts, "account": texts, "gpu_hours": times, "at_s": times, "how": texts}
+)
+shifts = st.builds(
+    Shift, keys, st.sampled_from(Lever), whole, whole, whole, whole, times, whole, st.sampled_from(ShiftState), texts
+)
+preemptions = st.builds(
+    Preemption, keys, lives, texts, whole, times, times, texts, texts, whole, st.sampled_from(PreemptState), texts
 )
 would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)

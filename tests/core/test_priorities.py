@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -128,7 +128,7 @@ def test_what_rises_by_age_alone_changes_nothing(wanted: list[Placed], age: int)
     assert arrange(older) == ()
 
 
-@given(lines(), st.integers(1, 6))
+@given(lines(), st.integers(2, 6))
 def test_with_a_limit_no_more_is_changed_and_the_whole_order_comes_in_the_end(wanted: list[Placed], most: int) -> None:
     for _ in range(40 * len(wanted)):
         changes = arrange(wanted, (), most)
@@ -137,7 +137,7 @@ def test_with_a_limit_no_more_is_changed_and_the_whole_order_comes_in_the_end(wa
             break
         wanted = after(wanted, changes)
 
-    assert in_place(wanted) == wanted or most == 1
+    assert in_place(wanted) == wanted
 
 
 def test_with_a_limit_the_front_is_right_first_by_exchange() -> None:
@@ -180,14 +180,14 @@ def test_the_longest_subsequence_that_never_rises(levels: list[int]) -> None:
             size
             for size in range(len(levels) + 1)
             for places in combinations(range(len(levels)), size)
-            if all(levels[a] >= levels[b] for a, b in zip(places, places[1:], strict=False))
+            if all(levels[a] >= levels[b] for a, b in pairwise(places))
         ),
         default=0,
     )
 
     assert found == sorted(found)
     assert len(found) == longest
-    assert all(levels[a] >= levels[b] for a, b in zip(found, found[1:], strict=False))
+    assert all(levels[a] >= levels[b] for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize(

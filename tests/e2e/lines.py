@@ -74,6 +74,21 @@ class Lines:
         found: tuple[Shift, ...] = self.service.book.book(self.cluster.name).shifts
         return found
 
+    def requeued(self, user: str, limit: int, runs_s: float) -> str:
+        """Return a job that ran for so long, holding all GPUs, and is back in the queue, free to start again."""
+        script = '#!/bin/sh\n[ "${SLURM_RESTART_COUNT:-0}" = 0 ] && exec sleep 600\nexec sleep 1\n'
+        job = self.cluster.sbatch(user, script, *WHOLE, f"--time={limit}", "--requeue")
+        self.wait(lambda: self.state(job) == "RUNNING", "its first life")
+        time.sleep(runs_s)
+        return job
+
+    def requeue(self, job: str) -> None:
+        """Put a running job back; it waits no two minutes."""
+        self.cluster.run("scontrol", "requeue", job)
+        self.wait(lambda: self.state(job) == "PENDING", "it waits again")
+        time.sleep(1.1)
+        self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
     def log(self) -> str:
         return self.service.log.read_text(errors="replace") if self.service.log.exists() else ""
 
@@ -92,6 +107,22 @@ class Lines:
         for state in ("PENDING", "RUNNING"):
             self.cluster.run("scancel", f"--state={state}")
         self.wait(lambda: not self.cluster.squeue("-o", "%i").split(), "all jobs over")
+
+
+@contextmanager
+def basic_priority(cluster: Cluster) -> Iterator[None]:
+    """Let the cluster reckon with priority/basic for a while."""
+    conf = Path(cluster.env["SLURM_CONF"])
+    text = conf.read_text()
+    cluster.stop_controller()
+    conf.write_text(text.replace("priority/multifactor", "priority/basic"))
+    cluster.start_controller()
+    try:
+        yield
+    finally:
+        cluster.stop_controller()
+        conf.write_text(text)
+        cluster.start_controller()
 
 
 @contextmanager

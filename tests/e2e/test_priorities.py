@@ -8,7 +8,7 @@ from demo.rig import users
 from demo.rig.cluster import Cluster
 
 from evalstopd.core.shift import ShiftState
-from tests.e2e.lines import Lines, lines
+from tests.e2e.lines import Lines, basic_priority, lines
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
 ALICE, BOB = users.ALICE, users.BOB
@@ -48,3 +48,174 @@ def test_the_order_in_which_they_start(queue: Lines) -> None:
     queue.until_ordered(short, middle, long)
 
     assert queue.run_all(blocker, long, short, middle) == [short, middle, long]
+
+
+def three(queue: Lines) -> tuple[str, str, str]:
+    """Submit a long, a short and a middle job, in this order."""
+    made = [queue.submit(user, limit=limit) for user, limit in ((ALICE, 50), (BOB, 5), (ALICE, 20))]
+    return made[0], made[1], made[2]
+
+
+def test_fifo_keeps_the_order_of_submission_against_multifactor(cluster: Cluster, reachable_directory: Path) -> None:
+    with lines(cluster, reachable_directory / "lines", priorities={"policy": "fifo"}) as queue:
+        blocker = queue.block()
+        first, second = queue.submit(ALICE, "--nice=50"), queue.submit(BOB)
+        assert queue.order(first, second) == [second, first]
+        queue.service.start_daemon()
+        queue.until_ordered(first, second)
+
+        assert queue.run_all(blocker, first, second) == [first, second]
+
+
+def test_srtf_lets_the_job_with_less_left_start_first(cluster: Cluster, reachable_directory: Path) -> None:
+    """By submit time, and by time limit, the other one would be first or equal."""
+    with lines(cluster, reachable_directory / "lines", priorities={"policy": "srtf-est"}) as queue:
+        again = queue.requeued(ALICE, 10, runs_s=3)
+        blocker, fresh = queue.submit(ALICE, seconds=3600), queue.submit(BOB, limit=10)
+        queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
+        queue.requeue(again)
+        queue.wait(lambda: queue.state(blocker) == "RUNNING", "the blocker runs")
+        queue.service.start_daemon()
+        queue.until_ordered(again, fresh)
+
+        assert queue.run_all(blocker, again, fresh)[-1] == fresh
+
+
+def test_las_lets_the_job_start_first_that_has_had_less(cluster: Cluster, reachable_directory: Path) -> None:
+    with lines(cluster, reachable_directory / "lines", priorities={"policy": "las:first=8,second=16"}) as queue:
+        again = queue.requeued(ALICE, 10, runs_s=4)
+        blocker = queue.submit(ALICE, seconds=3600)
+        queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
+        queue.requeue(again)
+        queue.wait(lambda: queue.state(blocker) == "RUNNING", "the blocker runs")
+        fresh = queue.submit(BOB, limit=10)
+        assert queue.order(again, fresh) == [again, fresh]
+        queue.service.start_daemon()
+        queue.until_ordered(fresh, again)
+        queue.cluster.run("scancel", blocker)
+        queue.wait(lambda: queue.state(fresh) != "PENDING", "the fresh job has started")
+        assert queue.state(again) == "PENDING"
+
+
+@pytest.mark.parametrize("mechanism", ["nice", "priority"])
+def test_reconfigured_and_restarted_in_between_nothing_is_lost_or_repeated(
+    cluster: Cluster, reachable_directory: Path, mechanism: str
+) -> None:
+    with lines(cluster, reachable_directory / "lines", priorities={"mechanism": mechanism}) as queue:
+        queue.block()
+        long, short, middle = three(queue)
+        own = queue.submit(BOB, "--nice=30", limit=60)
+        found = {job: (queue.priority(job), queue.nice(job)) for job in (long, short, middle, own)}
+        queue.service.start_daemon()
+        queue.until_ordered(short, middle, long, own)
+        queue.passes()
+        asked = {each.key.job_id: (each.asked, each.asked_s) for each in queue.shifts()}
+        cluster.run("scontrol", "reconfigure")
+        queue.passes()
+        cluster.stop_controller()
+        queue.service.kill_daemon()
+        cluster.start_controller()
+        queue.service.start_daemon()
+        queue.passes(3)
+
+        assert queue.order(short, middle, long, own) == [short, middle, long, own]
+        assert {each.key.job_id: (each.asked, each.asked_s) for each in queue.shifts()} == asked
+        queue.service.kill_daemon()
+        done = queue.service.command("priorities", "restore")
+        assert done.returncode == 0, done.stderr
+        assert {job: (queue.priority(job), queue.nice(job)) for job in found} == found
+        assert queue.shifts() == ()
+
+
+def test_under_basic_priority_too(cluster: Cluster, reachable_directory: Path) -> None:
+    with basic_priority(cluster), lines(cluster, reachable_directory / "lines") as queue:
+        queue.wait(lambda: "idle" in cluster.run("sinfo", "-h", "-o", "%T"), "the nodes are back")
+        blocker = queue.block()
+        jobs = three(queue)
+        found = [queue.priority(job) for job in jobs]
+        queue.service.start_daemon()
+        queue.until_ordered(jobs[1], jobs[2], jobs[0])
+        assert sorted(queue.priority(job) for job in jobs) == sorted(found)
+        cluster.stop_controller()
+        cluster.start_controller()
+        queue.passes()
+        assert queue.order(*jobs) == [jobs[1], jobs[2], jobs[0]]
+        assert queue.service.stop_daemon() == 0
+        assert [queue.priority(job) for job in jobs] == found
+
+        queue.service.start_daemon()
+        queue.until_ordered(jobs[1], jobs[2], jobs[0])
+        assert queue.run_all(blocker, *jobs) == [jobs[1], jobs[2], jobs[0]]
+
+
+def test_restore_is_refused_while_a_daemon_works_and_switching_off_takes_back(queue: Lines) -> None:
+    queue.block()
+    long, short, middle = three(queue)
+    queue.service.start_daemon()
+    queue.until_ordered(short, middle, long)
+    refused = queue.service.command("priorities", "restore")
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+
+    queue.service.configure(priorities={"policy": ""})
+    queue.service.reload()
+    queue.wait(lambda: queue.shifts() == (), "taken back")
+    assert [queue.nice(job) for job in (long, short, middle)] == [0, 0, 0]
+
+
+def above(queue: Lines, other: str, *jobs: str) -> int:
+    """Return how many of these jobs would start before another one."""
+    order = queue.order(other, *jobs)
+    return order.index(other)
+
+
+def test_nobody_gains_on_jobs_that_are_not_governed(cluster: Cluster, reachable_directory: Path) -> None:
+    """By resubmitting, or by resetting what the daemon set: as many stand before a stranger's job as would anyway."""
+    cluster.add_account("free")
+    cluster.add_user(BOB, "free")
+    changes = {"rules": {"exempt_accounts": ["free"]}, "priorities": {"reassert": 1}}
+    with lines(cluster, reachable_directory / "lines", **changes) as queue:
+        queue.block()
+        long = queue.submit(ALICE, limit=50)
+        other = queue.submit(BOB, "--account=free", "--nice=20", limit=90)
+        short = queue.submit(ALICE, "--nice=40", limit=5)
+        assert queue.order(long, other, short) == [long, other, short]
+        queue.service.start_daemon()
+        queue.until_ordered(short, other, long)
+        assert queue.nice(other) == 20
+
+        cluster.as_user(ALICE, ["scancel", short])
+        queue.wait(lambda: queue.nice(long) == 0, "the job that was put back has its own place again")
+        short = queue.submit(ALICE, "--nice=40", limit=5)
+        queue.until_ordered(short, other, long)
+
+        for _ in range(2):
+            queue.wait(lambda: queue.nice(long) != 0, "the daemon has set it")
+            queue.passes()
+            assert cluster.as_user(ALICE, ["scontrol", "update", f"JobId={long}", "Nice=0"]).returncode == 0
+        queue.wait(lambda: queue.log().count("left alone") > 0, "left alone, and said")
+        queue.until_ordered(long, other, short)
+        queue.passes(3)
+        assert above(queue, other, long, short) == 1
+        assert queue.nice(short) == 40
+        said = queue.service.json("priorities", "show")
+        assert "did not stay" in next(row["why"] for row in said if row["job"] == long)
+
+
+def test_without_the_right_one_clear_line_and_nothing_is_half_done(cluster: Cluster, reachable_directory: Path) -> None:
+    cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=None")
+    try:
+        with lines(cluster, reachable_directory / "lines") as queue:
+            queue.block()
+            jobs = three(queue)
+            checked = {row["what"]: row for row in queue.service.json("check")}
+            assert not checked["priorities"]["good"]
+            queue.service.start_daemon()
+            queue.wait(lambda: "Operator" in queue.log(), "it says so")
+            queue.passes(3)
+            assert [queue.nice(job) for job in jobs] == [0, 0, 0]
+            assert queue.order(*jobs) == list(jobs)
+            remarks = queue.service.book.remarks_of(["site"])
+            assert len([each for each in remarks if each.code == "priorities-denied"]) == 1
+    finally:
+        cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=Operator")

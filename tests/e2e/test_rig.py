@@ -5,6 +5,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from demo.rig import processes, users
 from demo.rig.cluster import Cluster
 from demo.rig.errors import RigError
 from demo.rig.mlflow_server import MlflowServer
-from demo.rig.packages import services_stay_down
+from demo.rig.packages import one_at_a_time, services_stay_down
 from demo.rig.places import is_reachable
 from demo.rig.ports import free_block, is_free
 
@@ -195,6 +196,24 @@ def test_the_machines_service_policy_is_put_back(tmp_path: Path) -> None:
         raise RigError("apt-get failed")
     assert policy.read_text() == "#!/bin/sh\nexit 0\n"
     assert policy.stat().st_mode & 0o777 == 0o750
+
+
+def test_rigs_that_start_together_install_one_after_the_other(tmp_path: Path) -> None:
+    """The second waits until the first is through, and then goes on."""
+    seen: list[str] = []
+
+    def second() -> None:
+        with one_at_a_time(tmp_path):
+            seen.append("second")
+
+    with ThreadPoolExecutor() as pool:
+        with one_at_a_time(tmp_path):
+            waiting = pool.submit(second)
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.3)
+            seen.append("first")
+        waiting.result(timeout=10)
+    assert seen == ["first", "second"]
 
 
 def test_a_place_below_a_private_folder_is_not_reachable(tmp_path: Path) -> None:

@@ -247,6 +247,8 @@ def test_without_the_right_one_clear_line_and_no_half_done_order() -> None:
     assert len(report.troubles) == 1
     queue.tick(5.0)
     assert queue.asks == 2
+    queue.tick(20.0)
+    assert queue.asks == 4
     assert len(queue.world.store.remarks_of(["site"])) == 1  # type: ignore[attr-defined]
 
 

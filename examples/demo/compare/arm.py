@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 from pathlib import Path
 
 from evalstopd_sim.truth import RLHF, TrueJob
@@ -25,11 +26,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the jobs run: the cluster, the MLflow server, and the trainer's file where the jobs' users can read it."""
+    """Where the jobs run: the cluster, the MLflow server, and the trainer's file where the jobs' users can read it.
+
+    Without a server all jobs only take their time. With `limits` each has its estimate as its time limit, a minute for
+    each second of it: Slurm counts limits in minutes.
+    """
 
     cluster: Cluster
     tracking_uri: str
     trainer: Path
+    limits: bool = False
 
 
 def run_arm(stage: Stage, jobs: Sequence[TrueJob], name: str, expected_s: float, say: Say) -> list[Ran]:
@@ -62,7 +68,7 @@ class _Order:
 
 def _order(stage: Stage, job: TrueJob, name: str) -> _Order:
     """Return what to submit: RLHF jobs log to a run that their comment names, others only take their time."""
-    if job.kind != RLHF:
+    if job.kind != RLHF or not stage.tracking_uri:
         return _Order(f"#!/bin/sh\nexec sleep {job.duration_s:.3f}\n", "")
     folder = f"out-{name.replace(' ', '-')}"
     run = make_run(stage.tracking_uri, folder)
@@ -75,6 +81,8 @@ def _order(stage: Stage, job: TrueJob, name: str) -> _Order:
 
 def _submit(stage: Stage, job: TrueJob, order: _Order, user: str) -> str:
     options = (f"--gpus={job.gpus}", "--nodes=1", f"--account={ACCOUNT}", f"--job-name={job.kind}")
+    if stage.limits and job.estimate_s is not None:
+        options = (*options, f"--time={ceil(job.estimate_s)}")
     return stage.cluster.sbatch(user, order.script, *options, f"--comment={order.comment}", "--output=/dev/null")
 
 

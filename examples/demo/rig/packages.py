@@ -1,5 +1,6 @@
 """The Debian packages of a Slurm cluster: which are missing, how they get in without starting services."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -47,13 +48,13 @@ def ensure_packages(say: Callable[[str], None]) -> None:
     reason = obstacle()
     if reason:
         raise RigError(reason)
-    missing = missing_packages()
-    if not missing:
-        return
-    say(f"installing by apt-get (no service is started): {', '.join(missing)}")
-    with services_stay_down(POLICY):
-        _apt("update", "-qq")
-        _apt("install", "-y", "-qq", "--no-install-recommends", *missing)
+    with one_at_a_time(POLICY.parent):
+        missing = missing_packages()
+        if missing:
+            say(f"installing by apt-get (no service is started): {', '.join(missing)}")
+            with services_stay_down(POLICY):
+                _apt("update", "-qq")
+                _apt("install", "-y", "-qq", "--no-install-recommends", *missing)
 
 
 def _apt(*arguments: str) -> None:
@@ -71,6 +72,17 @@ def _apt(*arguments: str) -> None:
     if done.returncode:
         last = " | ".join((done.stdout + done.stderr).splitlines()[-3:])
         raise RigError(f"'{' '.join(command)}' failed ({done.returncode}): {last}")
+
+
+@contextmanager
+def one_at_a_time(directory: Path) -> Iterator[None]:
+    """Hold a lock on the folder: rigs that start together install once, and put back one policy."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -74,7 +74,6 @@ def test_a_body_that_never_pauses_ends_at_the_limit_too():
         raw(b"{}", 307, "Location: //other.example/api"),
         raw(b"{}", 999),
     ],
-    ids=repr,
 )
 def test_an_answer_that_is_not_mlflows_is_unavailable(reply: Reply):
     assert isinstance(failure_of(reply), Unavailable)

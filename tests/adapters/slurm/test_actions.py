@@ -6,7 +6,10 @@ import pytest
 
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.run import Answer
+from evalstopd.core.model import Life
+from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
+from evalstopd.ports import EndingQuery
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
 
 DONE = Answer(0, "", "")
@@ -156,3 +159,80 @@ def test_a_refused_comment_is_rejected(complaint: str) -> None:
 def test_a_comment_without_a_clear_answer_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="Unexpected message"):
         SlurmCluster(run=slurm_with(failed(1, "Unexpected message received for job 3"))).set_comment("3", "x")
+
+
+def test_many_jobs_are_moved_by_one_scontrol_that_reads_its_orders() -> None:
+    slurm = slurm_with(DONE)
+    cluster = SlurmCluster(run=slurm)
+    cluster.steer([Steer("7", nice=-20), Steer("9", priority=500), Steer("8", nice=3, anew=True)])
+    assert slurm.seen == [("scontrol",)]
+    assert slurm.fed == [
+        "update JobId=7 Nice=-20\nupdate JobId=9 Priority=500\nrelease 8\nupdate JobId=8 Nice=3\n"
+    ]  # fmt: skip
+
+
+def test_two_hundred_and_fifty_jobs_are_three_calls_and_none_is_none() -> None:
+    cluster = SlurmCluster(run=slurm_with(DONE))
+    cluster.steer([Steer(str(number), nice=1) for number in range(250)])
+    assert cluster.calls == 3
+    cluster.steer([])
+    assert cluster.calls == 3
+
+
+@pytest.mark.parametrize("name", ["7\nshutdown", "7,8", "7_[1-3]", "-1", ""])
+def test_only_the_id_of_a_job_is_ever_an_order(name: str) -> None:
+    slurm = slurm_with(DONE)
+    with pytest.raises(Rejected):
+        SlurmCluster(run=slurm).steer([Steer(name, nice=1)])
+    assert slurm.fed == []
+
+
+@pytest.mark.parametrize("line", ["Access/permission denied for job 3", "Invalid user id for job 2"])
+def test_one_refusal_for_lack_of_rights_is_told(line: str) -> None:
+    answer = failed(1, f"Invalid job id specified for job 999\n{line}")
+    with pytest.raises(Rejected, match=line):
+        SlurmCluster(run=slurm_with(answer)).steer([Steer("2", nice=1), Steer("3", nice=-1)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Invalid job id specified for job 999",
+        "Job has already finished for job 4",
+        "Job is no longer pending execution for job 5",
+    ],
+)
+def test_who_no_longer_waits_is_no_failure(line: str) -> None:
+    SlurmCluster(run=slurm_with(failed(1, line))).steer([Steer("4", nice=1)])
+
+
+def test_a_controller_that_is_away_leaves_the_outcome_unknown() -> None:
+    with pytest.raises(Unavailable):
+        SlurmCluster(run=slurm_with(failed(1, DOWN))).steer([Steer("4", nice=1)])
+
+
+def lived(*lives: tuple[int, int]) -> Answer:
+    return Answer(0, "".join(f"7|7|{submitted}|{ran}\n" for submitted, ran in lives), "")
+
+
+def test_what_ran_before_a_life_is_asked_for_once() -> None:
+    """A reused id has older lives than the job's restarts: they do not count."""
+    slurm = FakeSlurm(answers={"sacct": lived((50, 999), (100, 30), (200, 40), (300, 0))})
+    cluster, query = SlurmCluster(run=slurm), EndingQuery("7", Life(2, 300))
+    assert cluster.served([query]) == {query: 70.0}
+    assert cluster.served([query]) == {query: 70.0}
+    assert cluster.calls == 1
+
+
+def test_what_accounting_does_not_know_yet_is_left_out_and_asked_for_again() -> None:
+    slurm = FakeSlurm(answers={"sacct": lived((200, 40))})
+    cluster, query = SlurmCluster(run=slurm), EndingQuery("7", Life(2, 300))
+    assert cluster.served([query]) == {}
+    slurm.answers["sacct"] = lived((100, 30), (200, 40))
+    assert cluster.served([query]) == {query: 70.0}
+
+
+@pytest.mark.parametrize("answer", [failed(1, "Slurm accounting storage is disabled"), Answer(0, "7|7|x|1\n", "")])
+def test_accounting_that_cannot_tell_is_unavailable(answer: Answer) -> None:
+    with pytest.raises(Unavailable):
+        SlurmCluster(run=FakeSlurm(answers={"sacct": answer})).served([EndingQuery("7", Life(1, 300))])
