@@ -5,7 +5,7 @@ Desai, Buettner, Lan, IPDPS 2010); earlier Tsafrir, Etsion, Feitelson (TPDS 2007
 and why it is bent this way.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -36,6 +36,8 @@ MOST_NAMES = 200
 LEAST_WEIGHT = 0.001
 """Kin of which less is known, in whole jobs, are forgotten."""
 
+_NONE = "-"
+_AT_THE_LIMIT = (*(0.0 for _ in range(TOP)), 1.0)
 _OWN_END = frozenset({"COMPLETED", "TIMEOUT"})
 _FAILED = frozenset({"FAILED", "OUT_OF_MEMORY"})
 _CUT = frozenset({"CANCELLED", "PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "REVOKED"})
@@ -137,7 +139,9 @@ class History:
     def __init__(self, read_s: float = 0.0, tallies: Mapping[Kin, Tally] | None = None) -> None:
         self.read_s = read_s
         self.tallies = dict(tallies or {})
-        self._shares: dict[Kin, tuple[float, ...]] = {}
+        # What was reckoned of the counts since they last changed.
+        self._chances: dict[Kin, tuple[float, ...]] = {}
+        self._weights: dict[Kin, float] = {}
 
     def add(self, life: PastLife) -> tuple[Kin, ...]:
         """Count a life that is over; return the kin that it told something of."""
@@ -147,7 +151,7 @@ class History:
         kin = kin_of(life.user, life.account, life.name)
         for each in kin:
             self.tallies.setdefault(each, Tally(life.ended_s)).add(use, life.ended_s)
-        self._shares.clear()
+        self._changed()
         return kin
 
     def copy(self) -> "History":
@@ -157,7 +161,7 @@ class History:
     def read_until(self, read_s: float) -> None:
         """Note that everything before a moment has been counted."""
         self.read_s = read_s
-        self._shares.clear()
+        self._changed()
 
     def surplus(self) -> tuple[Kin, ...]:
         """Return the kin that are not worth keeping: faded ones, and a user's names in an account beyond the most."""
@@ -176,12 +180,16 @@ class History:
         """Drop what is known of these."""
         for each in kin:
             self.tallies.pop(each, None)
-        self._shares.clear()
+        self._changed()
 
     def weight(self, kin: Kin) -> float:
         """Return about how many whole jobs that ended of themselves are known of a kin."""
-        tally = self.tallies.get(kin)
-        return sum(tally.ended) * faded(self.read_s - tally.at_s) if tally is not None else 0.0
+        weight = self._weights.get(kin)
+        if weight is None:
+            tally = self.tallies.get(kin)
+            weight = sum(tally.ended) * faded(self.read_s - tally.at_s) if tally is not None else 0.0
+            self._weights[kin] = weight
+        return weight
 
     def estimate(self, asked: Asked) -> Length | None:
         """Return how long a job will have run in all; None for one without a time limit.
@@ -192,7 +200,7 @@ class History:
         if asked.limit_s is None or asked.limit_s <= 0:
             return None
         kin = kin_of(asked.user, asked.account, asked.name)
-        share = _median(self._chances(kin), asked.attained_s / asked.limit_s)
+        share = _median(self._summed(kin), asked.attained_s / asked.limit_s)
         length_s = min(asked.limit_s, max(LEAST_S, share * asked.limit_s))
         jobs, of = self._known(kin)
         return Length(length_s, asked.limit_s, jobs, of)
@@ -204,31 +212,38 @@ class History:
                 return weight, of
         return 0.0, KINDS[0]
 
-    def _chances(self, kin: tuple[Kin, ...]) -> tuple[float, ...]:
-        """Return the chance of each bin: a closer kin's own, mixed with the coarser one's by their weights.
+    def _summed(self, kin: tuple[Kin, ...]) -> tuple[float, ...]:
+        """Return for each bin the chance of it and those below: a closer kin's own, mixed with the coarser one's.
 
         At first all chance is at the limit, so who is not known is taken at his word.
         """
-        chances = self._shares.get(kin[-1])
-        if chances is None:
-            chances = (*(0.0 for _ in range(TOP)), 1.0)
-            for each in kin:
-                chances = self._mixed(each, chances)
-            self._shares[kin[-1]] = chances
-        return chances
+        summed = _AT_THE_LIMIT
+        for each in kin:
+            summed = self._mixed(each, summed)
+        return summed
 
     def _mixed(self, kin: Kin, coarser: tuple[float, ...]) -> tuple[float, ...]:
-        tally, weight = self.tallies.get(kin), self.weight(kin)
-        if tally is None or weight <= 0:
+        weight = self.weight(kin)
+        if weight <= 0:
             return coarser
-        own, of_all = survived(tally), weight + COARSER_JOBS
-        return tuple(
-            (weight * mine + COARSER_JOBS * others) / of_all for mine, others in zip(own, coarser, strict=True)
-        )
+        mixed = self._chances.get(kin)
+        if mixed is None:
+            own, of_all = accumulate(survived(self.tallies[kin])), weight + COARSER_JOBS
+            mixed = tuple(
+                (weight * mine + COARSER_JOBS * others) / of_all for mine, others in zip(own, coarser, strict=True)
+            )
+            self._chances[kin] = mixed
+        return mixed
+
+    def _changed(self) -> None:
+        self._chances.clear()
+        self._weights.clear()
 
 
 def kin_of(user: str, account: str, name: str) -> tuple[Kin, ...]:
     """Return the kin of a job from the widest to the closest one. Names are users' text: a digest stands for them."""
+    # An empty word would stand for any.
+    user, account = user or _NONE, account or _NONE
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return EVERYBODY, Kin(user), Kin(user, account), Kin(user, account, digest)
 
@@ -293,11 +308,10 @@ def survived(tally: Tally) -> tuple[float, ...]:
     return tuple(chances)
 
 
-def _median(chances: tuple[float, ...], above: float) -> float:
-    """Return the median of the shares above a share; the whole limit where none is left."""
+def _median(summed: tuple[float, ...], above: float) -> float:
+    """Return the median of the shares above a share, of summed chances; the whole limit where none is left."""
     first = bisect_right(SHARES, above)
-    summed = list(accumulate(chances[first:]))
-    if not summed or summed[-1] <= 0:
+    below = summed[first - 1] if first else 0.0
+    if first > TOP or summed[TOP] <= below:
         return 1.0
-    half = summed[-1] / 2
-    return SHARES[first + next(place for place, each in enumerate(summed) if each >= half)]
+    return SHARES[min(TOP, bisect_left(summed, (below + summed[TOP]) / 2, first))]

@@ -218,6 +218,13 @@ def test_faded_kin_and_a_flood_of_names_are_not_kept() -> None:
     assert all(kin.name for kin in surplus)
 
 
+def test_a_job_without_account_or_user_is_counted_once_and_for_nobody_else() -> None:
+    known = history(lived(account=""), lived(user="", account=""))
+
+    assert [known.weight(each) for each in kin_of("alice", "", "train")] == [2.0, 1.0, 1.0, 1.0]
+    assert known.weight(kin_of("alice", "ml", "train")[2]) == 0.0
+
+
 def test_what_is_forgotten_tells_nothing_any_more() -> None:
     known = history(*[lived(0.1)] * 20)
     assert length(known) < 2 * HOUR_S
