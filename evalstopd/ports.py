@@ -7,6 +7,7 @@ from typing import Protocol
 from evalstopd.core.binding import Binding, RunFacts
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, PastLife, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
@@ -220,6 +221,12 @@ class Keeper(Protocol):
     def drop(self, place: PinPlace) -> None:
         """Remove a pin; removing what is not there is no error."""
 
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Read the newest training log below the output folder that was written since `since_s`.
+
+        It has the place's metric and what is logged beside it; checkpoint, score and step count for nothing.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -269,6 +276,45 @@ class Notifier(Protocol):
         """Send what still waits, for a short while; what was not sent by then never is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """A published checkpoint that is to be a version of a registered model; `intent_id` names it for good.
+
+    `path` is where the keeper published it; it is the files of `key.uid`.
+    """
+
+    intent_id: str
+    key: JobKey
+    account: str
+    run_id: str
+    step: int
+    path: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What became of a checkpoint that was to be registered: where it is, or why it is not, for good or for now."""
+
+    intent_id: str
+    where: str = ""
+    refused: str = ""
+    later: str = ""
+
+
+class Registry(Protocol):
+    """The tracker's model registry. Never raises, and never waits for it.
+
+    Asked again for the same checkpoint, also by a later process, it makes no second version of it.
+    """
+
+    def register(self, checkpoints: Sequence[Promoted]) -> None:
+        """Ask for versions of these checkpoints; `registered` tells later what came of it."""
+
+    def registered(self) -> Sequence[Registered]:
+        """Return what became of checkpoints since the last call. None for those asked for by a process that ended."""
+
+
 class KillSwitch(Protocol):
     """The switch that stops all action at once and works when the store is down."""
 
@@ -280,7 +326,8 @@ class KillSwitch(Protocol):
 class Book:
     """All that the store holds of jobs that are not over: the memory of the loop between two passes.
 
-    `intents` are the open ones and those closed lately that still want a note of who got their GPUs.
+    `intents` are the open ones, those closed lately that still want a note of who got their GPUs, and confirmed ones
+    whose checkpoint is still to be registered.
     `triggered` has, for each job's present life, the newest step that an intent was triggered at, closed
     ones too; `booked` are the jobs with a would-be stop in their present life; `said` are the (subject, code)
     pairs already remarked on; `breakers` has the last turn of each breaker of the cluster; `shifts` are the jobs that
@@ -563,3 +610,4 @@ class Ports:
     finder: RunFinder
     gate: Gate
     should_stop: Callable[[], bool] = lambda: False
+    registry: Registry | None = None

@@ -18,6 +18,7 @@ from pydantic import (
     PlainSerializer,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -28,6 +29,7 @@ from evalstopd.core.lineup import PriorityRules
 from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.policies import ELASTIC, policy
 from evalstopd.core.preempt import PreemptRules
+from evalstopd.core.registry import check_template
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.shift import Lever
 from evalstopd.core.spec import parse_spec
@@ -83,6 +85,22 @@ class MlflowSettings(_Part):
     proxy: SecretStr = SecretStr("")
     ca_file: str = ""
     client_cert: str = ""
+    database: SecretStr = SecretStr("")
+
+
+class PromotionSettings(_Part):
+    """What becomes of a kept checkpoint beside the run's tags. Sizes in MiB, times in seconds."""
+
+    registry: bool = False
+    model: str = "evalstop-{cluster}-{job}"
+    copy_mb: int = Field(default=0, ge=0, le=100_000)
+    time_limit_s: float = Field(default=60.0, gt=0, le=3_600)
+
+    @field_validator("model")
+    @classmethod
+    def _safe(cls, value: str) -> str:
+        check_template(value)
+        return value
 
 
 class BindingSettings(_Part):
@@ -292,6 +310,7 @@ class Settings(BaseSettings):
     estimates: EstimateSettings = EstimateSettings()
     preempt: PreemptSettings = PreemptSettings()
     priorities: PrioritySettings = PrioritySettings()
+    promotion: PromotionSettings = PromotionSettings()
 
     @classmethod
     def settings_customise_sources(

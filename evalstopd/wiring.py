@@ -7,15 +7,20 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evalstopd import __version__
 from evalstopd.adapters.keeper_client import KeeperClient
 from evalstopd.adapters.mlflow import credentials
+from evalstopd.adapters.mlflow.copying import Copier
+from evalstopd.adapters.mlflow.database import DatabaseRoute
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.registrar import Registrar
+from evalstopd.adapters.mlflow.registration import Registration
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 from evalstopd.adapters.notify.channel import Channel
 from evalstopd.adapters.notify.command import CommandChannel
 from evalstopd.adapters.notify.log import LogNotifier
@@ -61,6 +66,7 @@ from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
+from evalstopd.store.tracker import TrackerDatabase
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
@@ -137,6 +143,7 @@ def make_loop(
         finder=metrics,
         gate=make_gate(settings),
         should_stop=stopping.is_set,
+        registry=make_registry(settings),
     )
     stance = Stance(rules, settings.digest, __version__, make_priorities(settings), make_preempt(settings))
     known = Lengths(history or _remembered(store), ports.clock)
@@ -297,7 +304,23 @@ def _name_of(uid: int) -> str:
 
 def make_metrics(settings: Settings) -> MlflowSource:
     """Return the tracker's adapter. Raises Misconfigured without a good address."""
-    return MlflowSource(Http(_server(settings)), SystemClock())
+    return MlflowSource(Http(_server(settings)), SystemClock(), ways=_ways(settings))
+
+
+def _ways(settings: Settings) -> Ways:
+    """Return the ways of reading, with MLflow's own database where its address is known."""
+    address = settings.mlflow.database.get_secret_value()
+    return Ways(database=DatabaseRoute(TrackerDatabase(address, settings.mlflow.time_limit_s)) if address else None)
+
+
+def make_registry(settings: Settings) -> Registrar | None:
+    """Return what makes model versions of kept checkpoints, if the site wants them."""
+    asked = settings.promotion
+    if not asked.registry:
+        return None
+    http = Http(replace(_server(settings), timeout_s=asked.time_limit_s))
+    copier = Copier(http, asked.copy_mb * 2**20) if asked.copy_mb else None
+    return Registrar(Registration(http, asked.model, copier).register)
 
 
 def make_gate(settings: Settings) -> ServerGate:
@@ -420,48 +443,52 @@ def _priorities(settings: Settings) -> str:
     return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
 
 
+def _queue(settings: Settings) -> str:
+    queue = make_cluster(settings).queue()
+    return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+
+def _schema(settings: Settings) -> str:
+    check(settings.store.url)
+    return f"schema revision {current(settings.store.url)}"
+
+
+def _card(settings: Settings) -> str:
+    card = make_scorecard(settings, make_checked_store(settings))
+    if settings.rules.rung is Rung.ENFORCE:
+        return check_enforce(card, settings.enforce.override)
+    verdict = enforce_verdict(card)
+    lacks = "; ".join(verdict.missing)
+    return f"{card.site_rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
+
+
+def _switch(settings: Settings) -> str:
+    if make_kill_switch(settings).engaged():
+        raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+    return "not set"
+
+
+def _telling(settings: Settings) -> str:
+    channels = _channels(settings)
+    return Several(channels).check() if channels else "messages go to the daemon's log"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
-
-    def slurm() -> str:
-        queue = make_cluster(settings).queue()
-        return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
-
-    def store() -> str:
-        check(settings.store.url)
-        return f"schema revision {current(settings.store.url)}"
-
-    def scorecard() -> str:
-        card = make_scorecard(settings, make_checked_store(settings))
-        if settings.rules.rung is Rung.ENFORCE:
-            return check_enforce(card, settings.enforce.override)
-        verdict = enforce_verdict(card)
-        lacks = "; ".join(verdict.missing)
-        rule = card.site_rule
-        return f"{rule} has {'passed for enforce' if verdict.met else f'not passed for enforce: {lacks}'}"
-
-    def switch() -> str:
-        if make_kill_switch(settings).engaged():
-            raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
-        return "not set"
-
-    def notify() -> str:
-        channels = _channels(settings)
-        return Several(channels).check() if channels else "messages go to the daemon's log"
-
-    return (
-        probe("slurm", slurm),
-        probe("mlflow", lambda: make_metrics(settings).ping()),
-        probe("mlflow login", lambda: credentials.check(_tracker(settings))),
-        probe("mlflow server", lambda: _door(settings)),
-        probe("binding", lambda: _proofs(settings)),
-        probe("keeper", lambda: make_keeper(settings).ping()),
-        probe("store", store),
-        probe("daemon", lambda: _daemons(settings)),
-        probe("clock of slurmctld", lambda: _slurm_clock(settings)),
-        probe("clock of mlflow", lambda: agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)),
-        probe("scorecard", scorecard),
-        probe("kill switch", switch),
-        probe("priorities", lambda: _priorities(settings)),
-        probe("notify", notify),
+    questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("slurm", _queue),
+        ("mlflow", lambda given: make_metrics(given).ping()),
+        ("mlflow login", lambda given: credentials.check(_tracker(given))),
+        ("mlflow server", _door),
+        ("binding", _proofs),
+        ("keeper", lambda given: make_keeper(given).ping()),
+        ("store", _schema),
+        ("daemon", _daemons),
+        ("clock of slurmctld", _slurm_clock),
+        ("clock of mlflow", lambda given: agreeing("MLflow", make_metrics(given).clock_s, SystemClock().now_s)),
+        ("scorecard", _card),
+        ("kill switch", _switch),
+        ("priorities", _priorities),
+        ("notify", _telling),
     )
+    return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

@@ -1,11 +1,13 @@
 """Speaks to the privileged keeper over its socket, and trusts no answer's shape: it does a stranger's file work."""
 
 import json
+import math
 import re
 import socket
 from pathlib import Path
 from typing import NoReturn
 
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -20,6 +22,8 @@ MAX_ANSWER = 64 * 1024
 MAX_PATH = 4500  # characters: the output folder's 4000, the pin's name, ours
 MOST = 2**63 - 1  # files or bytes: what the store can hold
 DIGEST = re.compile(r"[0-9a-f]{64}")
+LOG_FILE = re.compile(r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json", re.ASCII)
+_UNKNOWN_SHAPE = "the keeper's answer has an unknown shape"
 ERRORS: dict[str, type[EvalstopError]] = {
     "busy": Unavailable,
     "missing": CheckpointMissing,
@@ -39,8 +43,7 @@ class KeeperClient:
 
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
-        more: dict[str, str | float] = {"checkpoint": place.checkpoint, "since_s": place.since_s}
-        answer = self._ask("pin", place, **more, metric=place.metric, score=float(place.score))
+        answer = self._ask("pin", place, **_of_checkpoint(place))
         return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
 
     def verify(self, place: PinPlace) -> PinReport:
@@ -54,6 +57,10 @@ class KeeperClient:
     def drop(self, place: PinPlace) -> None:
         """Remove a pin; removing what is not there is no error."""
         self._ask("drop", place)
+
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Read the owner's newest training log."""
+        return _log(self._ask("log", place, **_of_checkpoint(place)))
 
     def ping(self) -> str:
         """Say that the keeper listens to us. Raises Unavailable or Rejected."""
@@ -85,6 +92,12 @@ class KeeperClient:
         return answer
 
 
+def _of_checkpoint(place: PinPlace) -> dict[str, str | float]:
+    """Return the fields of a request that are of verbs pin and log only."""
+    more: dict[str, str | float] = {"checkpoint": place.checkpoint, "since_s": place.since_s, "metric": place.metric}
+    return more | {"score": float(place.score)}
+
+
 def _refuse(answer: dict[str, object]) -> NoReturn:
     why = answer.get("why")
     text = why if isinstance(why, str) and why.isascii() and why.isprintable() else "an answer of unknown shape"
@@ -99,4 +112,29 @@ def _report(answer: dict[str, object], ending: str) -> PinReport:
         ) and (0 <= files <= MOST and 0 <= size <= MOST and DIGEST.fullmatch(manifest)):
             return PinReport(path, files, size, manifest)
         case _:
-            raise Unavailable("the keeper's answer has an unknown shape")
+            raise Unavailable(_UNKNOWN_SHAPE)
+
+
+def _log(answer: dict[str, object]) -> OwnerLog:
+    """Read a log as the owner's process tells it: what it may be is all that is checked, for it is the owner's word."""
+    match answer:
+        case {"file": str(file), "digest": str(digest), "series": dict(series)} if LOG_FILE.fullmatch(
+            file
+        ) and DIGEST.fullmatch(digest):
+            return OwnerLog(file, digest, {str(name): _pairs(pairs) for name, pairs in series.items()})
+        case _:
+            raise Unavailable(_UNKNOWN_SHAPE)
+
+
+def _pairs(pairs: object) -> tuple[tuple[int, float], ...]:
+    if not isinstance(pairs, list):
+        raise Unavailable(_UNKNOWN_SHAPE)
+    return tuple(map(_pair, pairs))
+
+
+def _pair(pair: object) -> tuple[int, float]:
+    match pair:
+        case [int(step), float(value)] if 0 <= step <= MOST and math.isfinite(value):
+            return step, value
+        case _:
+            raise Unavailable(_UNKNOWN_SHAPE)

@@ -10,6 +10,8 @@ from evalstopd.core.model import Job, JobKey
 
 JOB_ID_TAG = "slurm.job_id"
 CLUSTER_TAG = "slurm.cluster"
+PARAMS = frozenset({"output_dir", "metric_for_best_model", "greater_is_better"})
+"""The parameters of a run that anything is decided by; a trainer logs 150 more, which nobody keeps."""
 
 
 class Proof(StrEnum):
@@ -44,7 +46,7 @@ COMMENT_ONLY = Trust()
 class RunFacts:
     """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics.
 
-    `started_ms` is the client's clock.
+    `params` are those of PARAMS; `started_ms` is the client's clock.
     """
 
     run_id: str

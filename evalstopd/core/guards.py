@@ -20,7 +20,7 @@ DIRECTION = "direction"
 MIXED = "several-series"
 _SIZE_CHANGE = 1.5
 _TOGETHER = 3
-_SMALLEST_SET = 10
+_SMALLEST_SET, _LARGEST_SET = 10, 1e9
 _FEWEST = 9
 _CLEAR = 3.0
 
@@ -61,6 +61,8 @@ def cautions(metric: str, others: Collection[str], evals: Sequence[Eval]) -> tup
 
 def set_size_caution(evals: Sequence[Eval]) -> Caution | None:
     """Return a caution where logged errors say that the eval set changed size during the run; only for accuracies.
+
+    An error that no set of items gives, for it would have fewer than 10 or more than 1e9, says nothing of it.
 
     An accuracy p with standard error s comes from about p (1 - p) / s^2 items; a change by half again is one. The
     medians of three evals in a row are compared, for one odd error (a bootstrap's, an accuracy near 1) is none. Both
@@ -109,14 +111,14 @@ def _implied_items(each: Eval) -> float | None:
     if each.stderr is None or each.stderr <= 0 or not 0 < each.score < 1:
         return None
     items = each.score * (1 - each.score) / each.stderr / each.stderr
-    return items if _SMALLEST_SET <= items < math.inf else None
+    return items if _SMALLEST_SET <= items < _LARGEST_SET else None
 
 
 def _items_behind(each: Eval) -> float | None:
     if each.stderr is None or each.stderr <= 0 or not 0 < each.score < 1:
         return None
     items = items_behind(each.score, each.stderr)
-    return items if items >= _SMALLEST_SET else None
+    return items if _SMALLEST_SET <= items < _LARGEST_SET else None
 
 
 _PREFERENCE_LOSS = Caution(

@@ -57,7 +57,8 @@ class Evidence:
     `best_step` is the maximum over the curve. `chosen_step` has the best smoothed score of it and the pinned
     checkpoints, for rules that reckon with noise; None for others. `k_before_step` is where the paper
     takes its checkpoint (k evals before the trigger), only recorded. `stderrs` are the scores' standard errors,
-    empty where none was logged.
+    empty where none was logged. `corroborated` says by which log of the owner's the ceiling of an open server was
+    lifted for this stop; empty where it was not.
     """
 
     rule: str
@@ -78,6 +79,7 @@ class Evidence:
     version: str = ""
     chosen_step: int | None = None
     stderrs: tuple[float | None, ...] = ()
+    corroborated: str = ""
 
     @property
     def kept_step(self) -> int:
@@ -93,7 +95,8 @@ class Intent:
     to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
     it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
     is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
-    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held.
+    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held. `model` says
+    where the checkpoint stands in the tracker's model registry (core/registry): empty where that is not wanted.
     """
 
     key: JobKey
@@ -121,6 +124,7 @@ class Intent:
     action: StopAction = StopAction.CANCEL
     kept_s: float | None = None
     held_life: Life | None = None
+    model: str = ""
 
     @property
     def id(self) -> str:

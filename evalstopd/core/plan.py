@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalstopd.core.checkpoint_choice import best_smoothed, k_before
+from evalstopd.core.corroborate import Agreed, Claimed, NoLog, OwnerLog, corroborated, worth_waiting
 from evalstopd.core.curve import best
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
 from evalstopd.core.early import told_s, warned
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
-from evalstopd.core.model import Eval, JobKey, JobView, Rung
+from evalstopd.core.model import Eval, JobKey, JobView, Point, Rung
 from evalstopd.core.rules import Standing, make_detector, reckons_with_noise
 from evalstopd.core.watch import Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Wishes
@@ -17,7 +18,11 @@ from evalstopd.core.wishes import Wishes
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One job whose run was read in this pass, with all that its judgement needs."""
+    """One job whose run was read in this pass, with all that its judgement needs.
+
+    `points` are those of the present life behind its evals. `log` is what the owner's own training log has, where it
+    was asked for: of a job that is about to be stopped and is held by the ceiling of an open server.
+    """
 
     sighting: Sighting
     watch: Watch
@@ -25,6 +30,8 @@ class Case:
     wishes: Wishes
     evals: tuple[Eval, ...]
     proof: str
+    points: tuple[Point, ...] = ()
+    log: OwnerLog | NoLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +50,17 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What this pass decided. Nothing of it has been done yet. `warned` are watches with a new early warning."""
+    """What this pass decided. Nothing of it has been done yet. `warned` are watches with a new early warning.
+
+    `doubts` are the jobs whose owner's log does not bear out the stop, and why.
+    """
 
     watches: tuple[Watch, ...] = ()
     pins: tuple[Pin, ...] = ()
     intents: tuple[Intent, ...] = ()
     would_be: tuple[WouldBeStop, ...] = ()
     warned: tuple[Watch, ...] = ()
+    doubts: tuple[tuple[JobKey, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ def plan(cases: Sequence[Case], known: Known, stamp: Stamp) -> Plan:
         intents=tuple(each.intent for each in judged if each.intent is not None),
         would_be=tuple(each.would_be for each in judged if each.would_be is not None),
         warned=tuple(each.watch for each in judged if each.early),
+        doubts=tuple((each.watch.key, each.doubt) for each in judged if each.doubt),
     )
 
 
@@ -80,6 +92,7 @@ class _Judged:
     intent: Intent | None = None
     would_be: WouldBeStop | None = None
     early: bool = False
+    doubt: str = ""
 
 
 def verdicts(evals: Sequence[Eval], terms: Terms) -> tuple[Verdict, ...]:
@@ -102,17 +115,44 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     answers = verdicts(case.evals, case.standing.terms)
     watch = renewed(case.watch, case.evals, case.standing.terms, answers[-1])
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
-    found = _trigger(case, answers, watch, known, stamp.now_s)
-    if found is None:
+    stops = _stops(case, answers, watch, known)
+    at = _trigger(case, stops, stamp.now_s)
+    if at is None:
         near = _early(case, watch, answers[-1], known, stamp.now_s)
         return _Judged(near or watch, pins, early=near is not None)
-    at, stop = found
-    seen = replace(case, evals=case.evals[: at + 1])
+    if case.log is None:
+        return _decided(case, answers, _Place(at), _Judged(watch, pins), known, stamp)
+    found = corroborated(case.log, Claimed(case.evals, case.points, case.standing.terms), stops)
+    if isinstance(found, Agreed):
+        lifted = replace(case, standing=Standing(replace(case.standing.terms, rung=Rung.ENFORCE), found.proof))
+        return _decided(lifted, answers, _Place(found.at, found.proof), _Judged(watch, pins), known, stamp)
+    if found.later and worth_waiting(case.evals, stops, stamp.now_s):
+        return _Judged(watch, pins)
+    return _decided(case, answers, _Place(at), _Judged(watch, pins, doubt=found.why), known, stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where on the curve a stop is decided, and by which log of the owner's the ceiling is lifted for it, if it is."""
+
+    at: int
+    corroborated: str = ""
+
+
+def _decided(
+    case: Case, answers: Sequence[Verdict], place: _Place, judged: _Judged, known: Known, stamp: Stamp
+) -> _Judged:
+    """Return the judgement with the stop that is decided at a place of the curve, or would be."""
+    stop, watch = answers[place.at], judged.watch
+    if not isinstance(stop, Stop):
+        return judged
+    seen = replace(case, evals=case.evals[: place.at + 1])
     then = renewed(watch, seen.evals, case.standing.terms, stop)
     evidence = _evidence(seen, then, stop, _chosen(seen, known.pins.get(watch.key, ())), stamp)
+    evidence = replace(evidence, corroborated=place.corroborated)
     if case.standing.terms.rung is Rung.OBSERVE:
-        return _Judged(watch, pins, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
-    return _Judged(watch, pins, intent=_intent(case, watch, evidence, known, stamp))
+        return replace(judged, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
+    return replace(judged, intent=_intent(case, watch, evidence, known, stamp))
 
 
 def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) -> Watch:
@@ -163,26 +203,35 @@ def _not_before(watch: Watch, earlier: Pin | None) -> float:
     return max(started_s, earlier.wanted_s) if earlier is not None and anew else started_s
 
 
-def _trigger(
-    case: Case, answers: Sequence[Verdict], watch: Watch, known: Known, now_s: float
-) -> tuple[int, Stop] | None:
-    """Return the eval that a stop is decided on, by its place on the curve, and the rule's answer there.
+def _stops(case: Case, answers: Sequence[Verdict], watch: Watch, known: Known) -> tuple[int, ...]:
+    """Return the places on the curve that a stop may be decided at.
 
-    It is the first stop among the evals that this reading brought, or the newest eval: so that a slow poll decides
-    what a fast one would have. It must be of the present life, after an earlier trigger and, where anything would
+    There the rule says so, the eval is of the present life, after an earlier trigger and, where anything would
     be done, not surpassed by a later best.
     """
     if not _may_trigger(case, watch, known):
-        return None
+        return ()
     observing = case.standing.terms.rung is Rung.OBSERVE
     earlier = None if observing else known.triggered.get(watch.key)
-    for at, (point, answer) in enumerate(zip(case.evals, answers, strict=True)):
-        new = point.arrived_s == now_s or at == len(answers) - 1
-        later = earlier is None or point.step > earlier
-        surpassed = not observing and watch.best_step is not None and watch.best_step > point.step
-        if isinstance(answer, Stop) and new and later and not surpassed and point.life == watch.life.restarts:
-            return at, answer
-    return None
+    least = None if observing else watch.best_step
+    return tuple(
+        at
+        for at, (point, answer) in enumerate(zip(case.evals, answers, strict=True))
+        if isinstance(answer, Stop)
+        and point.life == watch.life.restarts
+        and (earlier is None or point.step > earlier)
+        and (least is None or least <= point.step)
+    )
+
+
+def _trigger(case: Case, stops: Sequence[int], now_s: float) -> int | None:
+    """Return the place of the eval that a stop is decided on.
+
+    It is the first among the evals that this reading brought, or the newest eval: so that a slow poll decides what a
+    fast one would have.
+    """
+    newest = len(case.evals) - 1
+    return next((at for at in stops if case.evals[at].arrived_s == now_s or at == newest), None)
 
 
 def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:

@@ -70,10 +70,14 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a job stands now: its terms after settings, wishes and ceiling, with the reason for the rung."""
+    """How a job stands now: its terms after settings, wishes and ceiling, with the reason for the rung.
+
+    `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung.
+    """
 
     terms: Terms
     why: str
+    ceiling: bool = False
 
     def at_most(self, rung: Rung, why: str) -> "Standing":
         """Return the standing with the rung lowered, where it is higher."""
@@ -84,10 +88,14 @@ def is_governed(job: Job, rules: Rules) -> bool:
     """Tell whether a job is one this daemon looks at: GPUs, a watched partition, no exempt account."""
     return (
         job.gpus > 0
-        and job.het_id is None
         and (not rules.partitions or job.partition in rules.partitions)
         and job.account not in rules.exempt_accounts
     )
+
+
+def left_whole(first: Terms) -> Standing:
+    """Return the standing of a component of a heterogeneous job: Slurm ends such jobs as a whole, or not at all."""
+    return Standing(replace(first, rung=Rung.OFF), "a component of a heterogeneous job is not judged alone")
 
 
 def site_terms(rules: Rules) -> Terms:
@@ -104,22 +112,16 @@ def site_terms(rules: Rules) -> Terms:
     )
 
 
-def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
+def standing(first: Terms, wishes: Wishes, rules: Rules, *, corroborated: bool = False) -> Standing:
     """Return the terms a job is judged by now: those it was first seen with, loosened, never tightened.
 
     The owner may lower the rung and choose metric, direction and k (and with k the paper's rule, whatever the
-    site's). The owner's word `enforce` lifts the
+    site's). The owner's word `enforce`, or for one stop the owner's own log (`corroborated`), lifts the
     ceiling of an open server, never the site's own rung.
     """
-    rung, why = min(
-        (first.rung, "the rung this job was first seen on"),
-        (rules.rung, "the site's rung"),
-        (_ceiling(first, wishes, rules), _CEILING_WHY),
-        (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
-        key=lambda each: each[0],
-    )
-    if wishes.faults:
-        rung, why = Rung.OFF, f"the comment is ambiguous: {wishes.faults[0]}"
+    rung, why = _rung(first, wishes, rules)
+    ceiling = Rung.ENFORCE if corroborated else _ceiling(first, wishes, rules)
+    held = not wishes.faults and rung > ceiling
     rule = "never" if rules.rule == "never" else first.rule
     terms = replace(
         first,
@@ -131,7 +133,21 @@ def standing(first: Terms, wishes: Wishes, rules: Rules) -> Standing:
         action=first.action.at_most(rules.action),
         items=_fewest(first, wishes, rules),
     )
-    return Standing(terms, why)
+    if not held:
+        return Standing(terms, why)
+    return Standing(replace(terms, rung=ceiling), _CEILING_WHY, ceiling=rung is Rung.ENFORCE)
+
+
+def _rung(first: Terms, wishes: Wishes, rules: Rules) -> tuple[Rung, str]:
+    """Return how far the daemon may go where every point can be trusted, and by whose word."""
+    if wishes.faults:
+        return Rung.OFF, f"the comment is ambiguous: {wishes.faults[0]}"
+    return min(
+        (first.rung, "the rung this job was first seen on"),
+        (rules.rung, "the site's rung"),
+        (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
+        key=lambda each: each[0],
+    )
 
 
 def _site_mode(first: Terms, wishes: Wishes, rules: Rules) -> Mode | None:
@@ -174,8 +190,10 @@ def _fewest(first: Terms, wishes: Wishes, rules: Rules) -> int:
 
 def _with_k(rule: str, k: int | None) -> str:
     """Return the rule with the owner's k: who names a k asks for k declines; the site's `never` stays."""
+    if k is None:
+        return rule
     parsed = parse_spec(rule)
-    if k is None or parsed.name == "never":
+    if parsed.name == "never":
         return rule
     others = tuple(pair for pair in parsed.params if parsed.name == _COUNTS and pair[0] != "k")
     return format_spec(Spec(_COUNTS, (("k", float(k)), *others)))

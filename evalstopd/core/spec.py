@@ -1,6 +1,7 @@
 """The text form of rules and policies: `name:parameter=number,...`."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,8 +12,12 @@ class Spec:
     params: tuple[tuple[str, float], ...] = ()
 
 
+@lru_cache(maxsize=256)
 def parse_spec(text: str) -> Spec:
-    """Read `name[:parameter=number,...]`. Raises ValueError naming what is wrong."""
+    """Read `name[:parameter=number,...]`; remembered, for thousands of jobs have the same.
+
+    Raises ValueError naming what is wrong.
+    """
     name, _, rest = text.strip().partition(":")
     pairs = [pair.partition("=") for pair in rest.split(",")] if rest else []
     params = tuple((key.strip(), _number(text, value)) for key, _, value in pairs)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +12,8 @@ from evalstopd.core.model import Mode, Rung
 _SEPARATORS = re.compile(r"[\s,;]+")
 _VETO = re.compile(r"\bevalstop\s*[:=]\s*keep\b", re.IGNORECASE)
 KEEP = "keep"
+# As many comments as jobs that Slurm holds by default: the same ones come with each pass.
+_MOST_COMMENTS = 10_000
 UNDO = "evalstop_undo"
 
 
@@ -40,6 +43,7 @@ class Wishes:
     undo: str | None = None
 
 
+@lru_cache(maxsize=_MOST_COMMENTS)
 def parse_comment(comment: str) -> Wishes:
     """Read the tokens `key=value` of a comment; words without `=` and other tools' keys are ignored.
 

@@ -55,6 +55,7 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "kept_step": str(intent.evidence.kept_step) if intent.kept_path else "",
         "checkpoint": intent.kept_path,
         "intent": intent.id,
+        "model": intent.model if intent.model.startswith("models:/") else "",
     }
     return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
 

@@ -1,4 +1,4 @@
-"""Pin, verify, publish and drop one checkpoint as its owner: keeper.py starts this once a request, never as root.
+"""Pin, verify, publish and drop one checkpoint, or read the log, as the owner: keeper.py starts this, never as root.
 
 The request, of a shape that the keeper has checked, is read from the file descriptor given; one line of JSON on
 standard output is the answer. It follows no link and unpickles nothing.
@@ -10,20 +10,28 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 MAX_REQUEST = 64 * 1024  # bytes
 MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
 MAX_DEPTH = 8  # of folders in a checkpoint
+MAX_ANSWER = 60_000  # bytes: the pipe to the keeper holds 64 KiB, and is read when this process has ended
+MAX_NAMES = 10_000  # in an output folder, of which logs are looked for
 MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents are read
+MAX_NAME = 250  # characters of a metric's name
 MARKER = "trainer_state.json"  # trainers write it last
+CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,15}", re.ASCII)
+LOGGED_BESIDE = ("stderr", "_n", "_items", "samples", "runtime", "samples_per_second", "example_count")
 NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ELOOP}  # the owner himself may not
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe opens without waiting, to be refused
@@ -41,7 +49,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last four are of verb pin only."""
+    """What the keeper passes on; the last four are of verbs pin and log only."""
 
     verb: str
     uid: int
@@ -179,6 +187,44 @@ def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
         return [float(entry[metric]) for entry in log if entry.get("step") == step and metric in entry]
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         return []
+
+
+def newest_log(output: int, since_s: int) -> str:
+    """Return where the newest training log lies that was written since a moment: in the output folder, or just below.
+
+    What lies there is only ranked here: it is judged when it is opened.
+    """
+    with os.scandir(output) as names:
+        folders = [each.name for each in islice(names, MAX_NAMES) if CHECKPOINT.fullmatch(each.name)]
+    found = []
+    for path in (MARKER, *(f"{name}/{MARKER}" for name in folders)):
+        with suppress(OSError):
+            found.append((os.lstat(path, dir_fd=output).st_mtime_ns, path))
+    written_ns, path = max(found, default=(0, ""))
+    if not path or written_ns < since_s * 10**9:
+        raise Missing("missing", f"no {MARKER} written since the job's present life began")
+    return path
+
+
+def series_of(text: bytes, metric: str) -> dict[str, list[tuple[int, float]]]:
+    """Return what a trainer logged as the metric and, with it, of its noise: (step, value) by name."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    try:
+        for entry in json.loads(text)["log_history"]:
+            step = entry.get("step") if metric in entry else None
+            if type(step) is not int or not 0 <= step < 10**15:
+                continue
+            for name in filter(partial(tells, metric), entry):
+                if math.isfinite(value := float(entry[name])):
+                    found.setdefault(name, []).append((step, value))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        raise Refusal("incomplete", f"no readable log in {MARKER}") from None
+    return found
+
+
+def tells(metric: str, name: str) -> bool:
+    """Whether what is logged by that name is the metric, or tells of its noise."""
+    return name == metric or (name.endswith(LOGGED_BESIDE) and name.isprintable() and len(name) <= MAX_NAME)
 
 
 def check_weights(file: BinaryIO, *, whole: bool) -> None:
@@ -340,6 +386,22 @@ class Pin:
         os.fsync(home)
         return self._answer(entries)
 
+    def log(self) -> dict[str, Any]:
+        """Read the newest training log of the job's present life."""
+        output = enter(self.above, self.asked.output_dir.split("/")[-1])
+        path = newest_log(output, self.asked.since_s)
+        folder, _, name = path.rpartition("/")
+        with open_file(enter(output, folder) if folder else output, name) as file:
+            fresh = os.fstat(file.fileno()).st_mtime_ns >= self.asked.since_s * 10**9
+            text = file.read(MAX_JSON + 1)
+        if not fresh or len(text) > MAX_JSON:
+            raise Refusal("refused", f"{path} has more than {MAX_JSON} bytes, or was changed meanwhile")
+        series = series_of(text, self.asked.metric)
+        answer = {"ok": True, "file": path, "digest": hashlib.sha256(text).hexdigest(), "series": series}
+        if len(json.dumps(answer)) > MAX_ANSWER:
+            raise Refusal("refused", f"{path} has more evals than an answer holds")
+        return answer
+
     def _home(self, *, make: bool = False) -> int:
         """Open, or make, the folder that holds the job's pins."""
         folder = self.place
@@ -380,7 +442,7 @@ def work(asked: Request) -> dict[str, Any]:
     except Refusal as no:
         return refusal(*no.args)
     except FileNotFoundError:
-        return refusal("incomplete" if asked.verb == "pin" else "changed", "a file vanished meanwhile")
+        return refusal("incomplete" if asked.verb in ("pin", "log") else "changed", "a file vanished meanwhile")
     except OSError as error:
         kind = "refused" if error.errno in FORBIDDEN else "failed"
         return refusal(kind, f"{error.strerror}{f': {error.filename}' if error.filename else ''}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import Decision
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Ending, Job, JobKey, Point
 from evalstopd.core.preempt import Preemption
@@ -179,3 +180,7 @@ class FencedKeeper:
         """Remove a pin. Raises Deposed without the lease."""
         self.lead.epoch()
         self.keeper.drop(place)
+
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Read the owner's newest training log."""
+        return self.keeper.log(place)

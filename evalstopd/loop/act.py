@@ -20,6 +20,7 @@ from evalstopd.core.intent import (
     Warn,
 )
 from evalstopd.core.model import Job, Rung, StopAction
+from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
 from evalstopd.core.words import how, sentence, told_before, veto_line, when
 from evalstopd.errors import (
@@ -31,6 +32,7 @@ from evalstopd.errors import (
     Unavailable,
 )
 from evalstopd.loop.aftermath import Aftermath
+from evalstopd.loop.registering import RegistryDesk
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import UNDER_WAY, WARNING
 from evalstopd.loop.undo import at_most
@@ -50,6 +52,7 @@ class Acts:
 
         Tell whether GPUs may come free by that: a stop was due now, or is not seen to have ended yet.
         """
+        intents = RegistryDesk(self.scene).serve(intents)
         waiting = [self._advance(intent) for intent in intents if not intent.closed]
         ready = [
             intent
@@ -123,7 +126,8 @@ class Acts:
         text = f"step {pin.step} published as {report.path}, {report.files} files, manifest {report.manifest}"
         watch = self.scene.watches.get(intent.key)
         kept_s = max(pin.wanted_s, (watch.started_s if watch is not None else None) or 0.0)
-        intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=report.path, kept_s=kept_s)
+        model = WANTED if self.scene.ports.registry is not None else ""
+        intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=report.path, kept_s=kept_s, model=model)
         self.scene.tag(intent)
         return intent
 

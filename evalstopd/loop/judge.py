@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
+from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
@@ -13,7 +14,7 @@ from evalstopd.core.model import JobKey, Point
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
-from evalstopd.errors import PastCaps, Rejected
+from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
@@ -21,6 +22,7 @@ from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
+_Identity = tuple[str, int, int, float | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +40,104 @@ class Judgement:
 
 
 def judge(
-    seen: Observation, book: Book, stored: Mapping[JobKey, Sequence[Point]], rules: Rules, stamp: Stamp, tally: Tally
+    seen: Observation,
+    book: Book,
+    stored: Mapping[JobKey, Sequence[Point]],
+    stamp: Stamp,
+    tally: Tally,
+    ask: Callable[[Case], OwnerLog | NoLog],
 ) -> Judgement:
-    """Judge every job that was read well; remark once on every one that could not be."""
-    known = _known(book, killed=seen.killed)
-    plans: list[Plan] = []
-    points: list[tuple[JobKey, Point]] = []
-    bindings: list[Binding] = []
-    remarks, notes, evals = list(_refusals(seen, stamp.now_s)), list[Remark](), 0
-    for key, reading in seen.readings.items():
-        one, bound = seen.seen[key], seen.decisions[key]
-        if not isinstance(bound, Bound):
-            continue
-        life = _life_of(one.watch, bound)
-        read = _merged(one.standing.terms.metric, life, reading, stored.get(key, ()), stamp.now_s)
-        case = _case(one, bound, reading, read.curve, arrived=bool(read.new), now_s=stamp.now_s, rules=rules)
-        points.extend((key, point) for point in (*read.new, *read.completed))
-        evals += len(read.new)
-        notes += _notes(key, seen.cautions.get(key, ()), reading, case, stamp.now_s)
-        notes += _breaker_note(one, seen, stamp.now_s)
-        if (one.watch.run_id, one.watch.two_way, one.watch.proof) != (bound.run_id, bound.two_way, bound.proof):
-            bindings.append(Binding(key, bound.run_id, bound.proof.value, bound.two_way, stamp.now_s))
-        plans.append(_alone(case, known, stamp, remarks))
-    merged = _merge(plans)
-    fresh, noted = (_unsaid(each, book) for each in (remarks, notes))
-    _count(tally, merged, evals, fresh)
-    closed = [
-        _close(watch, seen.last[watch.key], stored, stamp.now_s) for watch in book.watches if watch.key in seen.last
-    ]
-    points.extend((watch.key, point) for watch, new in closed for point in new)
-    judged = {watch.key: watch for watch in (*merged.watches, *(watch for watch, _ in closed))}
-    watches = _settle(seen, book, judged, stamp.now_s)
+    """Judge every job that was read well; remark once on every one that could not be.
+
+    `ask` tells what a job's owner has logged.
+    """
+    bench = _Bench(seen, _known(book, killed=seen.killed), stored, stamp, ask)
+    judged = [bench.judge(key, bound) for key in seen.readings if isinstance(bound := seen.decisions[key], Bound)]
+    closed = [_close(each, seen.last[each.key], stored, stamp.now_s) for each in book.watches if each.key in seen.last]
+    merged = _merge(each.plan for each in judged)
+    refused = _unsaid([*_refusals(seen, stamp.now_s), *(line for each in judged for line in each.faults)], book)
+    noted = _unsaid([line for each in judged for line in each.notes], book)
+    _count(tally, merged, sum(each.new for each in judged), refused)
+    watches = {watch.key: watch for watch in (*merged.watches, *(watch for watch, _ in closed))}
+    points = [point for each in judged for point in each.points]
     changes = Changes(
-        watches=watches,
-        points=tuple(points),
+        watches=_settle(seen, book, watches, stamp.now_s),
+        points=(*points, *((watch.key, point) for watch, new in closed for point in new)),
         pins=merged.pins,
         intents=merged.intents,
-        events=tuple(IntentEvent(i.id, 0, stamp.now_s, "planned", i.evidence.reason) for i in merged.intents),
+        events=tuple(map(_planned, merged.intents)),
         would_be=merged.would_be,
-        bindings=tuple(bindings),
-        remarks=(*fresh, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
+        bindings=tuple(each.binding for each in judged if each.binding is not None),
+        remarks=(*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
     return Judgement(changes, merged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What came of one job: `new` counts the evals that arrived, `faults` is what kept it from being judged."""
+
+    plan: Plan
+    points: tuple[tuple[JobKey, Point], ...]
+    new: int
+    binding: Binding | None
+    notes: tuple[Remark, ...]
+    faults: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What all jobs of a pass are judged with."""
+
+    seen: Observation
+    known: Known
+    stored: Mapping[JobKey, Sequence[Point]]
+    stamp: Stamp
+    ask: Callable[[Case], OwnerLog | NoLog]
+
+    def judge(self, key: JobKey, bound: Bound) -> _Judged:
+        """Judge one job by what was read of the run that it is bound to."""
+        one, reading, now_s = self.seen.seen[key], self.seen.readings[key], self.stamp.now_s
+        life = _life_of(one.watch, bound)
+        read = _merged(one.standing.terms.metric, life, reading, self.stored.get(key, ()), now_s)
+        case = _case(one, bound, reading, read, now_s=now_s, rules=self.seen.rules)
+        made, faults = self._plan(case)
+        notes = [*_notes(key, self.seen.cautions.get(key, ()), reading, case, now_s)]
+        notes += [*_breaker_note(one, self.seen, now_s), *_doubts(made, now_s)]
+        points = tuple((key, point) for point in (*read.new, *read.completed))
+        return _Judged(made, points, len(read.new), _binding(one.watch, bound, now_s), tuple(notes), faults)
+
+    def _plan(self, case: Case) -> tuple[Plan, tuple[Remark, ...]]:
+        """Plan one job; whatever breaks in it must not cost the others their pass.
+
+        The owner's log is only asked for where a stop hangs on it.
+        """
+        try:
+            made = plan([case], self.known, self.stamp)
+            if made.intents and case.standing.ceiling:
+                made = plan([replace(case, log=self.ask(case))], self.known, self.stamp)
+        except Exception as error:  # noqa: BLE001  a rule's own fault is isolated here and reported
+            text = f"the job could not be judged: {type(error).__name__}: {error}"
+            fault = Remark(case.watch.key.text, "not-judged", text, self.stamp.now_s)
+            return Plan(watches=(case.watch,)), (fault,)
+        return made, ()
+
+
+def _planned(intent: Intent) -> IntentEvent:
+    proof = f"; {intent.evidence.corroborated}" if intent.evidence.corroborated else ""
+    return IntentEvent(intent.id, 0, intent.created_s, "planned", f"{intent.evidence.reason}{proof}")
+
+
+def _binding(watch: Watch, bound: Bound, now_s: float) -> Binding | None:
+    """Return the binding where it is another one than before."""
+    if (watch.run_id, watch.two_way, watch.proof) == (bound.run_id, bound.two_way, bound.proof):
+        return None
+    return Binding(watch.key, bound.run_id, bound.proof.value, bound.two_way, now_s)
+
+
+def _doubts(made: Plan, now_s: float) -> Iterable[Remark]:
+    for key, why in made.doubts:
+        yield Remark(key.text, "not-corroborated", f"only warned of, on an open server: {why}", now_s)
 
 
 def decided_now(judgement: Judgement, seen: Observation, now_s: float) -> list[Decision]:
@@ -116,18 +174,20 @@ def _merged(
 ) -> _Merged:
     """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
 
-    Only the metric that judges the job is its curve. Points are compared by their text, so that a NaN equals itself.
+    Only the metric that judges the job is its curve.
     """
-    read = {_identity(point): replace(point, metric=metric) for point in reading.points}
-    known: dict[str, Point] = {}
+    read = {_identity(point): point for point in reading.points}
+    known: dict[_Identity, Point] = {}
     completed: list[Point] = []
     for point in (each for each in stored if each.metric == metric):
-        same = read.get(_identity(point))
+        identity = _identity(point)
+        same = read.get(identity)
         if point.stderr is None and same is not None and same.stderr is not None:
             point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
             completed.append(point)
-        known[_identity(point)] = point
-    new = tuple(replace(p, life=life(p), arrived_s=now_s) for text, p in read.items() if text not in known)
+        known[identity] = point
+    fresh = (point for identity, point in read.items() if identity not in known)
+    new = tuple(replace(point, metric=metric, life=life(point), arrived_s=now_s) for point in fresh)
     return _Merged((*known.values(), *new), new, tuple(completed))
 
 
@@ -148,20 +208,14 @@ def _life_of(watch: Watch, bound: Bound) -> Callable[[Point], int]:
     return life
 
 
-def _identity(point: Point) -> str:
-    return f"{point.run_id} {point.step} {point.timestamp_ms} {point.value!r}"
+def _identity(point: Point) -> _Identity:
+    """Return what tells points apart; a NaN equals itself, and 0 is not -0."""
+    value = point.value
+    plain = value < 0 or value > 0
+    return point.run_id, point.step, point.timestamp_ms, value if plain else repr(value)
 
 
-def _case(
-    one: Seen,
-    bound: Bound,
-    reading: RunReading,
-    points: Iterable[Point],
-    *,
-    arrived: bool,
-    now_s: float,
-    rules: Rules,
-) -> Case:
+def _case(one: Seen, bound: Bound, reading: RunReading, read: _Merged, *, now_s: float, rules: Rules) -> Case:
     started_s = one.watch.started_s or one.watch.first_s
     watch = replace(
         one.watch,
@@ -170,9 +224,10 @@ def _case(
         proof=bound.proof.value,
         read_life=one.watch.life.restarts,
         output_dir=_output_dir(reading, rules),
-        reads=after_read(one.watch.reads, now_s, arrived=arrived, tick_s=rules.tick_s, started_s=started_s),
+        reads=after_read(one.watch.reads, now_s, arrived=bool(read.new), tick_s=rules.tick_s, started_s=started_s),
     )
-    return Case(one.sighting, watch, one.standing, one.wishes, curve(points), bound.proof.value)
+    present = tuple(point for point in read.curve if point.life == watch.life.restarts)
+    return Case(one.sighting, watch, one.standing, one.wishes, curve(read.curve), bound.proof.value, present)
 
 
 def _close(
@@ -215,16 +270,6 @@ def _unsaid(remarks: Iterable[Remark], book: Book) -> list[Remark]:
     return [remark for remark in remarks if (remark.subject, remark.code) not in book.said]
 
 
-def _alone(case: Case, known: Known, stamp: Stamp, remarks: list[Remark]) -> Plan:
-    """Judge one job; whatever breaks in it must not cost the others their pass."""
-    try:
-        return plan([case], known, stamp)
-    except Exception as error:  # noqa: BLE001  a rule's own fault is isolated here and reported
-        text = f"the job could not be judged: {type(error).__name__}: {error}"
-        remarks.append(Remark(case.watch.key.text, "not-judged", text, stamp.now_s))
-        return Plan(watches=(case.watch,))
-
-
 def _merge(plans: Iterable[Plan]) -> Plan:
     all_plans = tuple(plans)
     return Plan(
@@ -233,33 +278,49 @@ def _merge(plans: Iterable[Plan]) -> Plan:
         intents=tuple(intent for each in all_plans for intent in each.intents),
         would_be=tuple(stop for each in all_plans for stop in each.would_be),
         warned=tuple(watch for each in all_plans for watch in each.warned),
+        doubts=tuple(doubt for each in all_plans for doubt in each.doubts),
     )
 
 
 def _refusals(seen: Observation, now_s: float) -> Iterable[Remark]:
     """Yield one line for each job that nothing may be done with."""
     for key, one in seen.seen.items():
-        decision = seen.decisions.get(key)
-        error = seen.unread.get(key)
-        if one.wishes.faults:
-            yield Remark(key.text, "ambiguous-comment", f"no action: {one.wishes.faults[0]}", now_s)
-        elif isinstance(decision, Refused):
-            yield Remark(key.text, decision.code, f"no action: {decision.text}", now_s)
-        elif isinstance(error, PastCaps):
-            yield Remark(key.text, "quarantine-run", f"no action: {error}", now_s)
-        elif isinstance(error, Rejected):
-            yield Remark(key.text, "run-refused", f"no action: {error}", now_s)
-        elif key in seen.unclear:
-            yield Remark(key.text, "unclear-metric", f"no action: {seen.unclear[key].text}", now_s)
-        elif not seen.rules.names_metrics(one.standing.terms.metric):
-            yield Remark(key.text, "no-metric", "no action: neither the owner nor the site names a metric", now_s)
+        found = _ours(one) or _of_the_run(seen.decisions.get(key), seen.unread.get(key)) or _of_the_metric(one, seen)
+        if found is not None:
+            code, why = found
+            yield Remark(key.text, code, f"no action: {why}", now_s)
+
+
+def _ours(one: Seen) -> tuple[str, str] | None:
+    """Return code and reason where the job itself is the reason."""
+    if one.wishes.faults:
+        return "ambiguous-comment", one.wishes.faults[0]
+    return ("het-job", one.standing.why) if one.job.het_id is not None else None
+
+
+def _of_the_run(decision: Bound | Refused | None, error: EvalstopError | None) -> tuple[str, str] | None:
+    """Return code and reason where the run is no proven one, or cannot be read."""
+    if isinstance(decision, Refused):
+        return decision.code, decision.text
+    if isinstance(error, Rejected):
+        return "quarantine-run" if isinstance(error, PastCaps) else "run-refused", str(error)
+    return None
+
+
+def _of_the_metric(one: Seen, seen: Observation) -> tuple[str, str] | None:
+    if one.key in seen.unclear:
+        return "unclear-metric", seen.unclear[one.key].text
+    if not seen.rules.names_metrics(one.standing.terms.metric):
+        return "no-metric", "neither the owner nor the site names a metric"
+    return None
 
 
 def _settle(seen: Observation, book: Book, judged: Mapping[JobKey, Watch], now_s: float) -> tuple[Watch, ...]:
     """Return the watches that changed: judged, newly seen, moved, vanished or ended."""
     present = {key: judged.get(key, one.watch) for key, one in seen.seen.items()}
     known = {watch.key: watch for watch in book.watches}
-    changed = [watch for key, watch in present.items() if known.get(key) != watch]
+    # Most are the very same object: comparing all fields of thousands takes longer than to decide.
+    changed = [watch for key, watch in present.items() if (was := known.get(key)) is not watch and was != watch]
     here = {each.key for each in seen.sightings.values()}
     for watch in book.watches:
         if watch.key in here and watch.key not in present:

@@ -1,9 +1,10 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from evalstopd.core.binding import Bound, Refused, bind
+from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.guards import Caution
 from evalstopd.core.identity import Sighting, recognise
@@ -15,7 +16,7 @@ from evalstopd.core.watch import Terms, Watch, in_effect
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.choice import all_cautions
 from evalstopd.loop.claims import look_up, sought, standing_claims
-from evalstopd.loop.reading import due_jobs, pressing_jobs, read_runs
+from evalstopd.loop.reading import Read, due_jobs, pressing_jobs, read_runs
 from evalstopd.loop.report import Tally
 from evalstopd.loop.watched import Seen, look_at
 from evalstopd.ports import Book, EndingQuery, Ports, RunQuery, RunReading
@@ -30,6 +31,7 @@ class Observation:
     `last` are the last readings of jobs that were seen to have ended. `cautions` are what speaks against judging a
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
     switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
+    `fresh` are the jobs whose run's facts are of this pass, `doubtful` those whose run is no longer as it was read.
     """
 
     snapshot: Snapshot
@@ -45,6 +47,8 @@ class Observation:
     killed: bool = False
     breakers: Mapping[str, BreakerTurn] = field(default_factory=dict)
     unclear: Mapping[JobKey, Unclear] = field(default_factory=dict)
+    fresh: AbstractSet[JobKey] = frozenset()
+    doubtful: AbstractSet[JobKey] = frozenset()
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
@@ -58,31 +62,18 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     """Read everything this pass decides on. Runs that cannot be read cost their own job only."""
     sightings = recognise(snapshot.jobs, book.watches)
     rules, known = _as_found(ports, rules, tally)
-    here = list(look_at(sightings, rules, snapshot.now_s))
-    seen = {one.key: one for one in here if one.speaks}
-    pressing = pressing_jobs(seen, book)
-    due = due_jobs(seen, pressing, rules, snapshot.now_s) if known else {}
-    hopes = sought(here, rules, snapshot.now_s) if known else []
-    looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
-    seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
-    claims = standing_claims(one for key, one in seen.items() if key not in due) | dict(looked.made)
-    fresh = pressing | (looked.made.keys() - due.keys())
-    read = read_runs(ports, seen, looked.made, fresh, rules, snapshot.now_s)
-    seen, queries, answers = read.seen, read.queries, read.answers
-    facts = {query.run_id: each.facts for query, each in answers.items() if isinstance(each, RunReading)}
-    holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
-    decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
-    readings, unread = _sort_answers(queries, answers, decisions, tally)
-    unread |= _unlooked(looked.unknown, seen, tally)
-    tally.add("jobs", len(snapshot.jobs))
-    tally.add("watched", len(seen))
-    tally.add("due", len(queries))
+    runs = _runs(ports, snapshot, book, sightings, rules) if known else _no_runs(sightings, snapshot, rules)
+    readings, unread = _sort_answers(runs.read.queries, runs.read.answers, runs.decisions, tally)
+    seen = runs.read.seen
+    unread |= _unlooked(runs.unknown, seen, tally)
+    for what, number in (("jobs", snapshot.jobs), ("watched", seen), ("due", runs.read.queries)):
+        tally.add(what, len(number))
     endings = _endings(ports, snapshot, sightings, book, tally)
     whole = Observation(
         snapshot,
         {each.job.job_id: each for each in sightings},
         seen,
-        decisions,
+        runs.decisions,
         readings,
         endings,
         unread,
@@ -91,10 +82,58 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         rules,
         ports.kill_switch.engaged(),
         holding(book.breakers, snapshot.now_s),
-        read.unclear,
+        runs.read.unclear,
+        runs.fresh,
     )
-    lowered = {key: replace(one, standing=whole.at_most(one.watch, one.standing)) for key, one in seen.items()}
-    return replace(whole, seen=lowered)
+    return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
+
+
+def _in_question(made: Mapping[JobKey, Claim], standing: Mapping[JobKey, Claim]) -> dict[JobKey, Claim]:
+    """Return the claims to runs that are read in this pass; of thousands of others nothing is decided in it."""
+    read = {claim.run_id for claim in made.values()}
+    return {key: claim for key, claim in standing.items() if claim.run_id in read} | dict(made)
+
+
+def _lowered(one: Seen, seen: Observation) -> Seen:
+    standing = seen.at_most(one.watch, one.standing)
+    return one if standing is one.standing else replace(one, standing=standing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What was read of the jobs' runs, whose they are, and for which jobs no run could be looked for.
+
+    `fresh` are the jobs whose run's facts are of this pass, not remembered.
+    """
+
+    read: Read
+    decisions: Mapping[JobKey, Bound | Refused]
+    unknown: Mapping[JobKey, EvalstopError]
+    fresh: AbstractSet[JobKey] = frozenset()
+
+
+def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sighting], rules: Rules) -> _Runs:
+    """Look for the runs of the jobs that are due or seek one, read them, and decide whose they are."""
+    now_s = snapshot.now_s
+    here = list(look_at(sightings, rules, now_s))
+    seen = {one.key: one for one in here if one.speaks}
+    pressing = pressing_jobs(seen, book)
+    due, hopes = due_jobs(seen, pressing, rules, now_s), sought(here, rules, now_s)
+    looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
+    seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}
+    claims = _in_question(looked.made, standing_claims(one for key, one in seen.items() if key not in due))
+    fresh = pressing | (looked.made.keys() - due.keys())
+    read = read_runs(ports, seen, looked.made, fresh, rules, now_s)
+    facts = {query.run_id: each.facts for query, each in read.answers.items() if isinstance(each, RunReading)}
+    holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
+    decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
+    return _Runs(read, decisions, looked.unknown, fresh)
+
+
+def _no_runs(sightings: Sequence[Sighting], snapshot: Snapshot, rules: Rules) -> _Runs:
+    """Return the jobs alone: no run is read while it is not known who can write to them."""
+    seen = {one.key: one for one in look_at(sightings, rules, snapshot.now_s) if one.speaks}
+    return _Runs(Read(seen, {}, {}, {}), {}, {})
 
 
 def _as_found(ports: Ports, rules: Rules, tally: Tally) -> tuple[Rules, bool]:

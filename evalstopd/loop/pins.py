@@ -119,10 +119,15 @@ class PinDesk:
         watch, one = self.watches.get(pin.key), self.seen.seen.get(pin.key)
         if watch is None or one is None or not watch.output_dir:
             return None
-        folder = posixpath.normpath(posixpath.join(one.sighting.job.work_dir, watch.output_dir))
-        folder = f"/{folder.lstrip('/')}"  # normpath keeps two leading slashes
+        folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
         names = (f"checkpoint-{pin.step}", pin_name(pin.key))
         return PinPlace(pin.key.uid, folder, *names, pin.step, int(pin.since_s), watch.metric_now, pin.score)
+
+
+def output_folder(work_dir: str, output_dir: str) -> str:
+    """Return where a job's output goes, as an absolute path."""
+    folder = posixpath.normpath(posixpath.join(work_dir, output_dir))
+    return f"/{folder.lstrip('/')}"  # normpath keeps two leading slashes
 
 
 def pin_name(key: JobKey) -> str:

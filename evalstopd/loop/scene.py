@@ -58,7 +58,8 @@ class Scene:
     def may_write(self, intent: Intent) -> bool:
         """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""
         watch = self.watches.get(intent.key)
-        return watch.two_way if watch is not None else intent.evidence.two_way
+        proven = watch.two_way if watch is not None else intent.evidence.two_way
+        return proven and intent.key not in self.seen.doubtful
 
     def tag(self, intent: Intent) -> None:
         """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""
@@ -73,7 +74,7 @@ class Scene:
         """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
         watch = self.watches.get(intent.key)
         wishes = parse_comment(job.comment if job is not None else "")
-        rung = self._rung(watch, wishes)
+        rung = self._rung(watch, wishes, corroborated=bool(intent.evidence.corroborated))
         good_s = watch.reads.good_s if watch is not None else None
         since_s = good_s if good_s is not None else intent.created_s
         return Situation(
@@ -93,16 +94,19 @@ class Scene:
             later=self.seen.endings.get(ending_query(intent)),
         )
 
-    def _rung(self, watch: Watch | None, wishes: Wishes) -> Rung:
+    def _rung(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Rung:
         """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
         if watch is None:
             return Rung.OFF
-        return self.seen.at_most(watch, standing(watch.terms, wishes, self.rules)).terms.rung
+        now = standing(watch.terms, wishes, self.rules, corroborated=corroborated)
+        return self.seen.at_most(watch, now).terms.rung
 
     def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""
         bound = self.seen.decisions.get(key)
         if watch is None or key not in self.seen.readings or not isinstance(bound, Bound):
+            return False
+        if key in self.seen.doubtful:
             return False
         needs_no_comment = bound.proof is not Proof.COMMENT
         return watch.run_id == (wishes.run_id or (bound.run_id if needs_no_comment else None))

@@ -13,6 +13,7 @@ from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
+from evalstopd.loop.doubt import with_doubts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.lengths import LengthsOf, limits_of
@@ -23,9 +24,11 @@ from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import book_receipts, tell_early
+from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
 _PIN_TIME_S = 20.0
+_LOG_TIME_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Loop:
         if changes:
             self.ports.store.record(changes)
         seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         # Before the stops: who gets the GPUs that they free is decided by then.
         self.ordering.serve(seen.snapshot, book, tally)
         self._act(seen, book, judgement, decisions, now_s, tally)
@@ -114,7 +118,8 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        return judge(seen, book, stored, seen.rules, stamp, tally)
+        witness = Witness(self.ports, tally, self.ports.clock.now_s() + _LOG_TIME_S)
+        return judge(seen, book, stored, stamp, tally, witness.log_of)
 
     def _act(
         self,

@@ -7,7 +7,7 @@ from evalstopd.core.binding import Proof
 from evalstopd.core.due import worth_a_look
 from evalstopd.core.identity import Sighting
 from evalstopd.core.model import Job, JobKey, Phase, Rung
-from evalstopd.core.rules import Rules, Standing, is_governed, site_terms, standing
+from evalstopd.core.rules import Rules, Standing, is_governed, left_whole, site_terms, standing
 from evalstopd.core.watch import Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 
@@ -68,7 +68,8 @@ def look_at(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterab
         if silent and rules.trust.comment_only:
             continue
         watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
-        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules))
+        alone = job.het_id is None
+        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules) if alone else left_whole(watch.terms))
 
 
 def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
@@ -76,6 +77,9 @@ def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
 
 
 def _present(watch: Watch, job: Job) -> Watch:
+    """Return the watch as the queue shows its job; the same object where nothing has changed, as for most."""
+    if watch.vanished_s is None and _shown(watch) == _shown(job):
+        return watch
     return replace(
         watch,
         life=job.life,
@@ -89,3 +93,10 @@ def _present(watch: Watch, job: Job) -> Watch:
         limit_end_s=job.limit_end_s,
         vanished_s=None,
     )
+
+
+def _shown(of: Watch | Job) -> tuple[object, ...]:
+    """Return what a watch takes over from the queue."""
+    return (
+        of.life, of.user, of.account, of.partition, of.name, of.gpus, of.nodes, of.started_s, of.limit_end_s,
+    )  # fmt: skip

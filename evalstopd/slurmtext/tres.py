@@ -1,11 +1,13 @@
 """GPUs in a TRES text, however Slurm writes them."""
 
 import re
+from functools import lru_cache
 
 _COUNT = re.compile(r"([0-9]+)([KMG]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
+@lru_cache(maxsize=1_000)
 def count_gpus(text: str) -> int:
     """Return the GPUs that a TRES text names: `cpu=2,gres/gpu=1`, `gres:gpu:a100:2`, `gres/gpu:1`, `N/A`.
 

@@ -61,7 +61,12 @@ class ExactFloat(TypeDecorator[float]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> float | None:
         """Read back."""
-        return None if value is None else _read(lambda: float(value), value)
+        if value is None:
+            return None
+        try:
+            return float(value)
+        except ValueError as error:
+            raise _garbled(value) from error
 
 
 class Words(TypeDecorator[tuple[str, ...]]):
@@ -126,7 +131,11 @@ def _read(how: Callable[[], Any], value: object) -> Any:
     try:
         return how()
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise GarbledValue(f"{str(value)[:40]!a} is no value of its column") from error
+        raise _garbled(value) from error
+
+
+def _garbled(value: object) -> GarbledValue:
+    return GarbledValue(f"{str(value)[:40]!a} is no value of its column")
 
 
 def _dumped(value: Any) -> str:
@@ -146,12 +155,10 @@ def _escaped(value: Any) -> Any:
 
 
 def _loaded(value: Any) -> Any:
-    match value:
-        case str():
-            return unescape(value)
-        case list():
-            return tuple(_loaded(each) for each in value)
-        case dict():
-            return {name: _loaded(each) for name, each in value.items()}
-        case _:
-            return value
+    if isinstance(value, float | int | None):  # most of what there is, and every row of every pass comes by
+        return value
+    if isinstance(value, str):
+        return unescape(value)
+    if isinstance(value, list):
+        return tuple(map(_loaded, value))
+    return {name: _loaded(each) for name, each in value.items()}

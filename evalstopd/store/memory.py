@@ -15,6 +15,7 @@ from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
 from evalstopd.core.preempt import Preemption
+from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
@@ -390,10 +391,12 @@ class MemoryStore:
                 return chain.remark(link.seq, self._numbered[link.seq])
 
     def _to_tend(self, cluster: str) -> list[Intent]:
-        closed = (self._intents[each] for each in self._closed.get(cluster, ()))
+        closed = [self._intents[each] for each in self._closed.get(cluster, ())]
         late = heapq.nlargest(order.RECENT_CLOSED, closed, key=lambda each: (each.changed_s, each.id))
-        unnoted = [each for each in late if each.state is State.CONFIRMED and not each.handed_to]
-        return unnoted + [self._intents[each] for each in self._open.get(cluster, ())]
+        unregistered = [each.id for each in closed if each.state is State.CONFIRMED and each.model in PENDING]
+        unnoted = [each.id for each in late if each.state is State.CONFIRMED and not each.handed_to]
+        wanted = dict.fromkeys([*unnoted, *unregistered])
+        return [self._intents[each] for each in wanted] + [self._intents[each] for each in self._open.get(cluster, ())]
 
     def _triggered(self, live: Mapping[JobKey, Watch]) -> dict[JobKey, int]:
         steps: dict[JobKey, int] = {}

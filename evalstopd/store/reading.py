@@ -12,6 +12,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
 from evalstopd.core.preempt import Preemption
+from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
 from evalstopd.ports import Book, Span
@@ -270,13 +271,14 @@ def _intents(source: Connection, where: ColumnElement[bool]) -> list[Intent]:
 
 
 def _to_tend(source: Connection, cluster: str) -> list[Intent]:
-    """Return the open intents, and those confirmed lately of which it is not noted who got their GPUs."""
+    """Return what still wants something: open intents, confirmed ones that miss a note or a model version."""
     here = select(IntentRow.id).join(JobRow, JobRow.job == IntentRow.job).where(JobRow.cluster == cluster)
     newest = (IntentRow.changed_s.desc(), IntentRow.id.desc())
     late = here.where(IntentRow.state.in_(CLOSED)).order_by(*newest).limit(order.RECENT_CLOSED)
     unnoted = (IntentRow.state == State.CONFIRMED, IntentRow.handed_to == ())
-    confirmed = _intents(source, and_(IntentRow.id.in_(late), *unnoted))
-    return confirmed + _intents(source, and_(JobRow.cluster == cluster, IntentRow.state.not_in(CLOSED)))
+    unregistered = and_(IntentRow.state == State.CONFIRMED, IntentRow.model.in_(sorted(PENDING)))
+    wanted = or_(and_(IntentRow.id.in_(late), *unnoted), and_(JobRow.cluster == cluster, unregistered))
+    return _intents(source, wanted) + _intents(source, and_(JobRow.cluster == cluster, IntentRow.state.not_in(CLOSED)))
 
 
 def _triggered(source: Connection, live: ColumnElement[bool]) -> dict[JobKey, int]:

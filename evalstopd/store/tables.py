@@ -229,6 +229,7 @@ class IntentRow(Base):
     action: Mapped[StopAction]
     kept_s: Mapped[float | None]
     held_life: Mapped[Life | None]
+    model: Mapped[str]
 
 
 class EventRow(Base):

@@ -35,13 +35,18 @@ from evalstopd.store.tables import (
     WouldBeRow,
 )
 
+# A daemon just started writes a hundred thousand points in one transaction; as rows they take much memory.
+_POINTS_AT_ONCE = 2_000
+
 
 def write(to: Connection, changes: Changes) -> None:
     """Write all changes. Raises Rejected for an intent or event that another daemon has moved on."""
     _add(to, JobRow, [rows.job_values(key) for key in _keys(changes)])
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
-    _write_points(to, [rows.point_values(key, point) for key, point in changes.points])
+    for start in range(0, len(changes.points), _POINTS_AT_ONCE):
+        part = changes.points[start : start + _POINTS_AT_ONCE]
+        _write_points(to, [rows.point_values(key, point) for key, point in part])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
     _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
     _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])

@@ -95,6 +95,13 @@ class Service:
         return self.directory / "daemon.log"
 
     @property
+    def daemon_pid(self) -> int:
+        """Return the id of the daemon's process. Raises RigError where none was started."""
+        if self._daemon is None:
+            raise RigError("no daemon was started")
+        return self._daemon.pid
+
+    @property
     def environment(self) -> dict[str, str]:
         return {**self.cluster.env, **processes.marked(self.directory), "EVALSTOPD_CONFIG": str(self.config)}
 

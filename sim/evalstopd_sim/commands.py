@@ -1,7 +1,7 @@
 """The commands `simulate` and `reproduce`; all that is heavy is imported where it is used."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,20 +44,20 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter is one option
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a base policy alone and with a stopping rule, and show both side by side."""
-    from evalstopd_sim import simulate as simulation  # noqa: PLC0415 - `--help` stays quick
-    from evalstopd_sim.request import Request  # noqa: PLC0415
-
-    asked = Request(
+    asked = (
         gpus, preset, base, detector, k, jobs, seeds, first_seed, noise, hacking, load, evals, trace, curves,
         estimates, user_cancels, head_of_line, preemption_overhead_s, requeue_delay_s, gpus_per_node, until_h,
         drop_larger, tuple(poll_s or (60.0,)) if through_daemon else (),
     )  # fmt: skip
+    typer.echo(_in_words(lambda: _simulated(asked, processes, as_json=as_json)))
 
-    def go() -> str:
-        answer = simulation.simulate(asked, processes)
-        return simulation.as_json_text(answer) if as_json else simulation.text(answer)
 
-    typer.echo(_in_words(go))
+def _simulated(asked: tuple[Any, ...], processes: int, *, as_json: bool) -> str:
+    from evalstopd_sim import simulate as simulation  # noqa: PLC0415 - `--help` stays quick
+    from evalstopd_sim.request import Request  # noqa: PLC0415
+
+    answer = simulation.simulate(Request(*asked), processes)
+    return simulation.as_json_text(answer) if as_json else simulation.text(answer)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import Any
 
 from evalstopd_sim.tally import Tally
 
@@ -55,46 +56,69 @@ class Scores:
 
 def scores(tally: Tally) -> Scores:
     """Return the scores of a run that is over."""
+    return Scores(**_completion(tally), **_waste(tally), **_judgement(tally), **_losses(tally))
+
+
+def _completion(tally: Tally) -> dict[str, Any]:
+    """Return how many jobs came to which end, and when."""
     done = sorted(jct for jct in tally.jct_s if not isnan(jct))
     kept = [jct for jct, cut in zip(tally.jct_s, tally.stopped, strict=True) if not cut and not isnan(jct)]
     makespan_s = max(0.0, tally.last_end_s - tally.first_submit_s)
+    return {
+        "jobs": len(tally.jct_s),
+        "unfinished": len(tally.jct_s) - tally.over,
+        "cancelled": tally.cancelled,
+        "stopped": sum(tally.stopped),
+        "jct_mean_s": mean(done),
+        "jct_median_s": percentile(done, 0.5),
+        "jct_p95_s": percentile(done, 0.95),
+        "jct_kept_mean_s": mean(kept),
+        "makespan_s": makespan_s,
+        "utilisation": tally.busy / (tally.gpus * makespan_s) if makespan_s else 0.0,
+    }
+
+
+def _waste(tally: Tally) -> dict[str, Any]:
+    """Return the GPU-hours that were of no use, in the four ways of counting them."""
     w1, overhead = tally.past_peak / _HOUR_S, tally.overhead / _HOUR_S
     false_h = tally.false_work / _HOUR_S
+    return {
+        "preemptions": tally.preemptions,
+        "overhead_gpu_h": overhead,
+        "w1_gpu_h": w1,
+        "w2_gpu_h": w1 + overhead,
+        "w3_gpu_h": w1 + overhead + false_h,
+        "w4_gpu_h": tally.early_work / _HOUR_S,
+        "w4_jobs": tally.early,
+        "false_stop_gpu_h": false_h,
+    }
+
+
+def _judgement(tally: Tally) -> dict[str, Any]:
+    """Return how often the rule was right."""
     precision, recall = share(tally.caught, tally.caught + tally.false), share(tally.caught, tally.hacking)
-    return Scores(
-        jobs=len(tally.jct_s),
-        unfinished=len(tally.jct_s) - tally.over,
-        cancelled=tally.cancelled,
-        stopped=sum(tally.stopped),
-        jct_mean_s=mean(done),
-        jct_median_s=percentile(done, 0.5),
-        jct_p95_s=percentile(done, 0.95),
-        jct_kept_mean_s=mean(kept),
-        makespan_s=makespan_s,
-        utilisation=tally.busy / (tally.gpus * makespan_s) if makespan_s else 0.0,
-        preemptions=tally.preemptions,
-        overhead_gpu_h=overhead,
-        w1_gpu_h=w1,
-        w2_gpu_h=w1 + overhead,
-        w3_gpu_h=w1 + overhead + false_h,
-        w4_gpu_h=tally.early_work / _HOUR_S,
-        w4_jobs=tally.early,
-        precision=precision,
-        recall=recall,
-        recall_before_last_eval=share(tally.caught - tally.caught_last, tally.hacking),
-        f1=_f1(precision, recall),
-        fpr=share(tally.false, tally.healthy_rlhf + tally.others),
-        fpr_healthy_rlhf=share(tally.false, tally.healthy_rlhf),
-        hacking_share_of_rlhf=share(tally.hacking, tally.hacking + tally.healthy_rlhf),
-        delay_evals=share(tally.delay_evals, tally.caught),
-        delay_h=share(tally.delay_s / _HOUR_S, tally.caught),
-        saved_share_past_peak=1 - tally.past_peak / tally.post_peak if tally.post_peak > 0 else None,
-        regret_best=share(tally.regret[0], tally.regretted),
-        regret_k_before=share(tally.regret[1], tally.regretted),
-        regret_best3=share(tally.regret[2], tally.regretted),
-        false_stop_gpu_h=false_h,
-        false_stop_lost_level=share(tally.lost_level, tally.false),
-    )
+    return {
+        "precision": precision,
+        "recall": recall,
+        "recall_before_last_eval": share(tally.caught - tally.caught_last, tally.hacking),
+        "f1": _f1(precision, recall),
+        "fpr": share(tally.false, tally.healthy_rlhf + tally.others),
+        "fpr_healthy_rlhf": share(tally.false, tally.healthy_rlhf),
+        "hacking_share_of_rlhf": share(tally.hacking, tally.hacking + tally.healthy_rlhf),
+    }
+
+
+def _losses(tally: Tally) -> dict[str, Any]:
+    """Return what came too late, and what was lost."""
+    return {
+        "delay_evals": share(tally.delay_evals, tally.caught),
+        "delay_h": share(tally.delay_s / _HOUR_S, tally.caught),
+        "saved_share_past_peak": 1 - tally.past_peak / tally.post_peak if tally.post_peak > 0 else None,
+        "regret_best": share(tally.regret[0], tally.regretted),
+        "regret_k_before": share(tally.regret[1], tally.regretted),
+        "regret_best3": share(tally.regret[2], tally.regretted),
+        "false_stop_lost_level": share(tally.lost_level, tally.false),
+    }
 
 
 def kept_mean_s(base: Tally, treated: Tally) -> float | None:

@@ -6,11 +6,13 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalstopd.adapters.keeper_client import KeeperClient
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -177,3 +179,52 @@ def test_ping_passes_a_refusal_on(tmp_path: Path) -> None:
     answer = b'{"ok": false, "kind": "refused", "why": "uid 7 may not ask"}'
     with answering(tmp_path / "s", answer) as client, pytest.raises(Rejected, match="may not ask"):
         client.ping()
+
+
+def log_told(**changes: object) -> bytes:
+    """Compose what a log answers, some of it changed: the owner can forge any of it."""
+    good = {"ok": True, "file": "trainer_state.json", "digest": "f" * 64, "series": {"m": [[1, 0.5]]}}
+    return json.dumps(good | changes).encode()
+
+
+@as_root
+def test_the_owners_log_is_read(place: World, client: KeeperPort) -> None:
+    (place.save() / "trainer_state.json").write_text('{"log_history": [{"step": 100, "eval/reward": 0.5}]}')
+
+    log = client.log(replace(at(place), metric="eval/reward"))
+
+    assert (log.file, log.series) == ("checkpoint-200/trainer_state.json", {"eval/reward": ((100, 0.5),)})
+    with pytest.raises(CheckpointMissing, match="present life"):
+        client.log(replace(at(place), since_s=2**33))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"file": "../other/trainer_state.json"},
+        {"file": "checkpoint-1\n/trainer_state.json"},
+        {"file": 7},
+        {"digest": "f" * 63},
+        {"series": []},
+        {"series": {"m": {}}},
+        {"series": {"m": [1]}},
+        {"series": {"m": [[1, 0.5, 2]]}},
+        {"series": {"m": [[1.0, 0.5]]}},
+        {"series": {"m": [[-1, 0.5]]}},
+        {"series": {"m": [[2**63, 0.5]]}},
+        {"series": {"m": [[1, "0.5"]]}},
+        {"series": {"m": [[1, float("nan")]]}},
+        {"series": {"m": [[1, float("inf")]]}},
+    ],
+    ids=repr,
+)
+def test_no_log_is_taken_for_more_than_it_says(tmp_path: Path, changes: dict[str, object]) -> None:
+    with answering(tmp_path / "s", log_told(**changes)) as client, pytest.raises(Unavailable, match="unknown shape"):
+        client.log(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+
+
+def test_a_log_of_the_known_shape_is_taken(tmp_path: Path) -> None:
+    with answering(tmp_path / "s", log_told()) as client:
+        log = client.log(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+
+    assert log == OwnerLog("trainer_state.json", "f" * 64, {"m": ((1, 0.5),)})

@@ -45,6 +45,20 @@ def test_a_clear_rise_is_let_go_on(rule: str) -> None:
     assert not any(isinstance(each, Stop) for each in fold(detector(rule), JOB, evals(scores)))
 
 
+@pytest.mark.parametrize("rule", [*RULES, "k-declines:k=2", "patience:patience=2"])
+@pytest.mark.parametrize("mode", Mode)
+def test_no_eval_that_is_itself_a_new_best_is_a_stop(rule: str, mode: Mode) -> None:
+    """One high eval after many low ones: the means of the last evals are still low."""
+    stream = Random(6)
+    for length in (6, 10, 20, 30, 60, 100):
+        high, low = length // 2, length - length // 2 - 1
+        scores = [stream.uniform(0.6, 0.7) for _ in range(high)] + [stream.uniform(0, 0.2) for _ in range(low)]
+        curve = [each if mode is Mode.MAX else 1 - each for each in (*scores, max(scores) + 0.01)]
+        points = [Eval(step, score, 0.02) for step, score in enumerate(curve)]
+
+        assert not isinstance(fold(detector(rule, mode), JOB, points)[-1], Stop)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_where_less_is_better_the_mirrored_curve_gets_the_same_verdicts(rule: str) -> None:
     scores = rise_and_fall(Random(2))

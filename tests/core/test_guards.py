@@ -189,3 +189,9 @@ def test_the_alarm_asks_for_a_clear_rise_of_the_one_and_none_of_the_other(evals:
     found = proxy_alarm(line(*clear), STEADY)
     assert found is not None
     assert found.startswith("the training reward still rises")
+
+
+@pytest.mark.parametrize("error", [5e-324, 1e-200, 1e-150, 1e-20, 1e-9])
+def test_an_error_next_to_nothing_names_no_absurd_number_of_items(error: float) -> None:
+    """It would be one of a set of up to 1e300 items, a number of 300 digits in the line."""
+    assert set_size_caution([Eval(step, 0.5, 0.05 if step < 5 else error) for step in range(10)]) is None

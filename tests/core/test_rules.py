@@ -96,10 +96,9 @@ def test_who_names_a_k_asks_for_k_declines_unless_the_site_has_switched_detectio
     assert standing(site_terms(rules), parse_comment(""), rules).terms.rule == site
 
 
-def test_jobs_without_gpus_of_other_partitions_exempt_or_heterogeneous_are_not_governed() -> None:
+def test_jobs_without_gpus_of_other_partitions_or_exempt_are_not_governed() -> None:
     assert is_governed(JOB, SITE)
     assert not is_governed(replace(JOB, gpus=0), SITE)
-    assert not is_governed(replace(JOB, het_id=7), SITE)
     assert not is_governed(JOB, replace(SITE, partitions=("other",)))
     assert not is_governed(JOB, replace(SITE, exempt_accounts=("ml",)))
 

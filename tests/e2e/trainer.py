@@ -33,12 +33,14 @@ def main() -> None:
     link(options.run or run, options.comment)
     output.mkdir(exist_ok=True)
     (output / "run").write_text(run)
+    log: list[dict[str, float]] = []
     for number, score in enumerate(options.scores, 1):
         step = number * 10
+        log.append({options.metric: score, "step": step})
         if step <= done:
             continue
         call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=score, step=step, timestamp=now_ms())
-        save(output, step)
+        save(output, step, log)
         time.sleep(options.pace_s)
     time.sleep(options.linger_s)
 
@@ -70,12 +72,12 @@ def link(run_id: str, words: str) -> None:
     subprocess.run(["scontrol", "update", f"JobId={job_id()}", f"Comment={comment}"], check=True)
 
 
-def save(output: Path, step: int) -> None:
+def save(output: Path, step: int, log: list[dict[str, float]]) -> None:
     folder = output / f"checkpoint-{step}"
     folder.mkdir(parents=True)
     header = json.dumps({"step": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", step))
-    (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": step, "log_history": log}))
     saved = sorted(output.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     for old in saved[:-2]:
         shutil.rmtree(old)

@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass, field
 
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.ports import PinPlace, PinReport
 
 
 @dataclass(slots=True)
 class FakeKeeper:
-    """The Keeper port over two sets of names; `fresh` lists each pin that was made rather than found."""
+    """The Keeper port over two sets of names; `fresh` lists each pin that was made rather than found.
+
+    `logs` are the owners' training logs by output folder, `asked` where one was looked for.
+    """
 
     checkpoints: set[tuple[str, str]] = field(default_factory=set)
     pins: set[tuple[str, int]] = field(default_factory=set)
@@ -18,6 +22,8 @@ class FakeKeeper:
     saved_s: dict[tuple[str, str], float] = field(default_factory=dict)
     logged: dict[tuple[str, str], float] = field(default_factory=dict)
     damaged: set[tuple[str, int]] = field(default_factory=set)
+    logs: dict[str, OwnerLog] = field(default_factory=dict)
+    asked: list[PinPlace] = field(default_factory=list)
     down: bool = False
 
     def save(self, folder: str, step: int, keep_last: int = 2, at_s: float | None = None) -> None:
@@ -64,6 +70,14 @@ class FakeKeeper:
         """Remove a pin."""
         self._up()
         self.pins.discard((place.pin, place.step))
+
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Show what was logged below a folder."""
+        self.asked.append(place)
+        self._up()
+        if place.output_dir not in self.logs:
+            raise CheckpointMissing("no training log")
+        return self.logs[place.output_dir]
 
     def _up(self) -> None:
         if self.down:

@@ -14,7 +14,7 @@ from evalstopd.store.memory import MemoryStore
 from tests.e2e.site import FALL, Site
 from tests.fakes.overlaid import Overlaid
 from tests.fakes.world import RISE_AND_FALL, RULES, World
-from tests.loop.told import events, intents
+from tests.loop.told import events, intents, remarks
 
 NOTICE = replace(RULES, notice_s=3.0)
 DECIDED = RISE_AND_FALL[:5]
@@ -79,10 +79,13 @@ def test_a_component_of_a_heterogeneous_job_is_never_ended_alone() -> None:
     """ "Het jobs (whole only)": Slurm ends them as a whole, so their components are not judged one by one."""
     world = World()
     job = world.train("r1", het_id=5)
+    world.cluster.submit(het_id=5)
     world.play(job, "r1", RISE_AND_FALL)
 
     assert world.cluster.cancelled == []
     assert intents(world) == []
+    assert world.tracker.reads == []
+    assert remarks(world) == [(job, "het-job")], "said once, of the component that names a run"
 
 
 @pytest.mark.parametrize("ending", ["COMPLETED", "FAILED", "TIMEOUT"])
@@ -237,4 +240,6 @@ def test_a_heterogeneous_job_on_real_slurm_is_left_whole(make_site: Callable[...
     site.wait(lambda: site.service.log.read_text()[before:].count(" jobs, ") >= 10, "passes")
 
     assert site.cluster.squeue("-j", job, "-o", "%T").split() == ["RUNNING", "RUNNING"]
-    assert site.watch(job) is None
+    assert site.evals(job) == 0
+    said = [text for whose, code, text in site.remarks() if (whose, code) == (job, "het-job")]
+    assert said == ["no action: a component of a heterogeneous job is not judged alone"]

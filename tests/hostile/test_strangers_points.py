@@ -1,5 +1,6 @@
 """A stranger's points and direction tags in my run (open server): they cost me a warning at most."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from evalstopd.core.model import Mode, Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.store.memory import MemoryStore
 from tests.adapters.mlflow.tracker import Tracker
-from tests.e2e.site import METRIC, RISE, Site
+from tests.e2e.site import FALL, METRIC, RISE, Site
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 from tests.loop.told import intents
 
@@ -21,7 +22,7 @@ TURNED = {
 }  # fmt: skip
 
 
-def test_an_open_server_stops_only_where_the_owner_says_enforce() -> None:
+def test_an_open_server_without_the_owners_log_stops_only_where_the_owner_says_enforce() -> None:
     world = World(replace(RULES, server=ServerClass.OPEN))
     silent, asking = world.train("r1"), world.train("r2", comment="evalstop=enforce")
     for number, score in enumerate(RISE_AND_FALL, 1):
@@ -69,7 +70,7 @@ def test_a_stranger_who_logs_a_fall_into_my_run_on_an_open_server_stops_nothing(
     site.wait(lambda: site.evals(job) == 8, "all evals read")
     watch = site.watch(job)
     assert watch is not None
-    tracker.log(str(watch.run_id), METRIC, [(90 + n, 0.5 - n / 10, 10**13 + n) for n in range(4)])
+    tracker.log(str(watch.run_id), METRIC, [(90 + n, 0.5 - n / 20, 10**13 + n) for n in range(10)])
     for key, value in TURNED.items():
         tracker.call("/runs/set-tag", {"run_id": watch.run_id, "key": key, "value": value})
     site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.WARNED, "the warning")
@@ -77,6 +78,44 @@ def test_a_stranger_who_logs_a_fall_into_my_run_on_an_open_server_stops_nothing(
 
     assert site.intents(job)[0].rung is Rung.WARN
     assert site.state(job) == "RUNNING"
+    doubts = [text for whose, code, text in site.remarks() if (whose, code) == (job, "not-corroborated")]
+    assert [text.partition("trainer_state.json ")[2] for text in doubts] == ["does not reach the eval"]
     after = site.watch(job)
     assert after is not None
     assert (after.mode_now, after.metric_now) == (Mode.MAX, METRIC)
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_stranger_who_buries_a_rise_under_a_fall_stops_nothing(make_site: Callable[..., Site]) -> None:
+    """The stranger writes below the very steps that my trainer has logged: my own file has other scores."""
+    site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
+    tracker = Tracker(site.mlflow.uri)
+    job = site.train(users.ALICE, RISE, pace_s=0.3)
+    site.wait(lambda: site.evals(job) == 8, "all evals read")
+    watch = site.watch(job)
+    assert watch is not None
+    fall = [float(each) for each in FALL.split(",")]
+    tracker.log(str(watch.run_id), METRIC, [(10 * n, score, 10**13) for n, score in enumerate(fall, 1)])
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.WARNED, "the warning")
+    tracker.http.close()
+
+    assert (site.intents(job)[0].rung, site.state(job)) == (Rung.WARN, "RUNNING")
+    doubts = [text for whose, code, text in site.remarks() if (whose, code) == (job, "not-corroborated")]
+    assert [text.partition("trainer_state.json ")[2] for text in doubts] == ["does not have the score of step 20"]
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_the_owners_own_files_lift_the_ceiling_of_an_open_server(make_site: Callable[..., Site]) -> None:
+    """Nobody asked for enforce in writing, but what my trainer wrote to my own files says the same as MLflow."""
+    site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
+    job = site.train(users.ALICE, FALL)
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    intent = site.intents(job)[0]
+    assert (intent.rung, site.state(job)) == (Rung.ENFORCE, "CANCELLED")
+    assert re.fullmatch(
+        r"steps 30 to \d+ and the verdict as in the owner's checkpoint-\d+/trainer_state.json, SHA-256 [0-9a-f]{64}",
+        intent.evidence.corroborated,
+    )

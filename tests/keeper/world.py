@@ -66,7 +66,7 @@ class World:
     def ask(self, verb: str, step: int = 200, **other: object) -> dict[str, Any]:
         """Compose a request about alice's job."""
         request = {"verb": verb, "uid": self.alice.pw_uid, "output_dir": str(self.run), "pin": "c-7-100"}
-        if verb == "pin":
+        if verb in ("pin", "log"):
             request |= {"checkpoint": f"checkpoint-{step}", "since_s": 0, "metric": "eval/reward", "score": 0.5}
         return request | {"step": step} | other
 
@@ -214,7 +214,7 @@ def checked(answer: bytes) -> dict[str, Any]:
     assert text.isprintable()
     decoded: dict[str, Any] = json.loads(text)
     if decoded["ok"]:
-        assert set(decoded) == {"ok", "path", "files", "bytes", "manifest"}
+        assert set(decoded) in ({"ok", "path", "files", "bytes", "manifest"}, {"ok", "file", "digest", "series"})
     else:
         assert set(decoded) == {"ok", "kind", "why"}
         assert decoded["kind"] in {"busy", "missing", "incomplete", "changed", "refused", "failed"}

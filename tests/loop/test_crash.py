@@ -9,12 +9,13 @@ from evalstopd.core.intent import State
 from evalstopd.core.model import Rung, StopAction
 from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
+from tests.fakes.registry import FakeRegistry
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 from tests.loop.told import undo_by_owner
 
 EFFECTS = {
     "record", "pin", "publish", "drop", "tag", "mark_killed", "cancel", "requeue_hold", "release", "signal", "tell",
-    "set_comment", "steer", "put_back",
+    "set_comment", "steer", "register", "put_back",
 }  # fmt: skip
 
 
@@ -71,6 +72,7 @@ def fused(world: World, fuse: Fuse) -> Ports:
         keeper=Fused(ports.keeper, fuse),
         store=Fused(ports.store, fuse),
         notifier=Fused(ports.notifier, fuse),
+        registry=Fused(ports.registry, fuse) if ports.registry is not None else None,
     )
 
 
@@ -238,3 +240,51 @@ def test_killed_at_any_effect_a_job_that_may_not_be_requeued_goes_on_or_is_cance
             assert len(world.cluster.cancelled) == cancels, where
             assert world.cluster.requeued == [], where
             assert world.cluster.calls.count("requeue_hold") <= 2, where
+
+
+def live_with_registry(fuse: Fuse) -> World:
+    """The story of a stop on a site with a registry, which is down for the first passes."""
+    world = World(replace(RULES, notice_s=0.5), gpus=8)
+    registry = world.registry = FakeRegistry(down=True)
+    job = world.train("r1")
+    world.cluster.submit(1002, 8)
+    ports = fused(world, fuse)
+    for number, score in enumerate((*LONG_FALL, 0.1), 1):
+        world.evaluate(job, "r1", number * 10, score)
+        registry.down = number < 8
+        for _ in range(3):
+            try:
+                world.tick(0.5, ports)
+            except Killed:
+                registry.die()
+                world.tick(0.0, ports)
+    return world
+
+
+def test_killed_at_any_effect_the_checkpoint_is_registered_once_and_the_registry_holds_up_no_stop() -> None:
+    undisturbed = Fuse(0, after=False)
+    wanted = live_with_registry(undisturbed)
+    name = "evalstop-c-1"
+    assert "register" in undisturbed.names
+    assert wanted.registry is not None
+    assert wanted.registry.aliases == {name: 1}
+    assert wanted.tracker.runs["r1"].tags["evalstop.model"] == f"models:/{name}/1"
+    for at in range(1, undisturbed.count + 1):
+        for after in (False, True):
+            fuse = Fuse(at, after=after)
+            world = live_with_registry(fuse)
+            where = f"killed {'after' if after else 'before'} effect {at}"
+            store, registry = world.store, world.registry
+            assert isinstance(store, MemoryStore)
+            assert registry is not None
+            (watch,) = store.recent(10)
+            (intent,) = store.intents_of([watch.key])
+
+            assert fuse.blown, where
+            assert intent.state is State.CONFIRMED, where
+            assert intent.model == f"models:/{name}/1", where
+            assert [[each.step for each in held] for held in registry.versions.values()] == [[30]], where
+            assert registry.aliases == {name: 1}, where
+            kinds = [event.kind for event in store.events_of([intent.id])]
+            assert kinds.count("registry-waits") <= 1, where
+            assert kinds.count("registered") == 1, where

@@ -1,7 +1,7 @@
 """One small client for MLflow's REST API: asks once, in limited time and size, and says plainly what went wrong."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -17,6 +17,7 @@ from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
 _API = "/api/2.0/mlflow"
 AJAX = "/ajax-api/2.0/mlflow"
+ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
 _OVERLOADED = (429, 503)
@@ -79,6 +80,12 @@ class Http:
         """Tell MLflow something. A 200 proves little: read back."""
         return self._exchange(self._client.build_request("POST", self._address(path), json=body), self._answer)
 
+    def put(self, path: str, parts: Iterable[bytes], size: int) -> None:
+        """Send a file of this size, part by part; what is answered to it has no fixed form. Raises as `post` does."""
+        headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
+        request = self._client.build_request("PUT", self._address(path), content=parts, headers=headers)
+        self._exchange(request, self._taken)
+
     def status(self, path: str, params: Mapping[str, str]) -> int:
         """Return the status of MLflow's answer to a question, whatever it is. Raises Unavailable where none comes."""
         request = self._client.build_request("GET", self._address(path), params=params)
@@ -90,7 +97,7 @@ class Http:
         return self._exchange(request, lambda response: str(response.headers.get("Date", "")))
 
     def _address(self, path: str) -> str:
-        return f"{self._url}{path if path.startswith(AJAX) else _API + path}"
+        return f"{self._url}{path if path.startswith((AJAX, ARTIFACTS)) else _API + path}"
 
     def _exchange(self, request: httpx.Request, take: Callable[[httpx.Response], _T]) -> _T:
         try:
@@ -108,6 +115,10 @@ class Http:
             raise self._refusal(response)
         raw = self._whole(response, self._server.max_bytes)
         return Answer(self._parsed(raw), len(raw))
+
+    def _taken(self, response: httpx.Response) -> None:
+        if response.status_code != 200:
+            raise self._refusal(response)
 
     def _whole(self, response: httpx.Response, limit: int) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":

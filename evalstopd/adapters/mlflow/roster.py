@@ -20,7 +20,7 @@ from evalstopd.errors import EvalstopError, Unavailable
 
 Facts = RunFacts | EvalstopError
 _LONGEST_S = 7_200.0
-_MOST_REMEMBERED = 5_000
+_MOST_REMEMBERED = 20_000
 _MOST_HEAVY = 1_000
 # So few are not worth the list of experiments that the first search needs.
 _FEW = 4

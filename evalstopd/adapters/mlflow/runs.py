@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Asks, Http
 from evalstopd.adapters.mlflow.problems import TooMuch, one_line
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import PARAMS, RunFacts
 from evalstopd.errors import Rejected, Unavailable
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,255}", re.ASCII)
@@ -44,6 +44,7 @@ def facts_of(answer: object) -> RunFacts:
     run = fields.mapping(answer, "run")
     info, data = fields.mapping(run.get("info"), "run info"), fields.mapping(run.get("data", {}), "run data")
     tags = _pairs(data.get("tags"), "tags")
+    params = _pairs(data.get("params"), "parameters")
     metrics = [fields.mapping(item, "metric") for item in fields.items(data.get("metrics"), "metrics")]
     return RunFacts(
         run_id=_required(info.get("run_id"), "run id"),
@@ -51,7 +52,7 @@ def facts_of(answer: object) -> RunFacts:
         deleted=_required(info.get("lifecycle_stage"), "lifecycle stage") != "active",
         user=fields.text(info.get("user_id"), "user") or tags.get("mlflow.user", ""),
         tags=tags,
-        params=_pairs(data.get("params"), "parameters"),
+        params={key: params[key] for key in PARAMS & params.keys()},
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,
     )

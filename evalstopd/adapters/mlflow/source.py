@@ -7,7 +7,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from evalstopd.adapters.mlflow import finder, listing, runs
-from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval
+from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval, BulkRoute
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.ladder import Ladder, Rung, Series
@@ -33,17 +33,25 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Which ways of asking may be used beside the documented one, a call for each run and series."""
+    """Which ways of asking may be used beside the documented one, a call for each run and series.
+
+    `database` is the site's own, for series alone: it comes first where there is one.
+    """
 
     search: bool = True
     bulk_history: bool = True
     bulk_interval: bool = True
+    database: BulkRoute | None = None
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """Return the bulk routes, best first."""
-        chosen = ((self.bulk_history, BulkHistory()), (self.bulk_interval, BulkInterval()))
-        return tuple(Rung(route, Footing()) for wanted, route in chosen if wanted)
+        chosen: tuple[tuple[bool, BulkRoute], ...] = (
+            (self.bulk_history, BulkHistory()),
+            (self.bulk_interval, BulkInterval()),
+        )
+        own = (self.database,) if self.database is not None else ()
+        return tuple(Rung(route, Footing()) for route in (*own, *(route for wanted, route in chosen if wanted)))
 
 
 class MlflowSource:

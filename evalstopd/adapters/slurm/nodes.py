@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice, product
 
 NODE_CAP = 8192
@@ -9,6 +10,7 @@ _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
+@lru_cache(maxsize=1_000)
 def expand(expression: str, cap: int = NODE_CAP) -> tuple[str, ...]:
     """Return the names of a node list expression, the first `cap` of them.
 

@@ -101,6 +101,9 @@ class Blocks:
             return KEEP_GOING
         low, (of, part) = found
         if low >= of:
+            # A block of several evals may be low although the newest is as good as any before.
+            if state.scores[-1] >= max(state.scores):
+                return KEEP_GOING
             return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
         return Declining(low * size, of * size, size)
 

@@ -91,6 +91,9 @@ class _DropTest:
             return KEEP_GOING
         limit = self.threshold(state.seen)
         if fall >= limit * noise:
+            # The mean of the last evals may be low although the newest is as good as any before.
+            if state.recent[-1] >= state.bests[0][0]:
+                return KEEP_GOING
             return Stop(self._reason(fall / noise, limit, window), window)
         whole = math.ceil(limit)
         count = min(int(max(fall, 0) / noise), whole - 1)

@@ -66,6 +66,8 @@ def _facts(row: DecisionRow) -> Iterator[tuple[str, str]]:
     yield "by", f"rule {plain(basis.rule)}, {made}"
     proof = f"proof {plain(basis.proof)}, two-way {'yes' if basis.two_way else 'no'}"
     yield "run", f"{plain(basis.run_id)}, metric {plain(basis.metric, 300)} ({plain(basis.mode)}), {proof}"
+    if basis.corroborated:
+        yield "agrees", plain(basis.corroborated, 300)
     yield "evals", f"{len(basis.evals)}: " + " ".join(map(_eval, basis.evals))
     best = f"{number(basis.best_score)} at step {basis.best_step}"
     yield "best", f"{best}; the checkpoint to keep is that of {basis.kept_step}"

@@ -73,6 +73,7 @@ class BasisRow:
     """What a decision rests on: its frozen evidence.
 
     `proof` tells by what the run was proven to be the job's, `two_way` whether the run named the job as well.
+    `corroborated` tells by which log of the owner's an open server's points were believed for this stop, if they were.
     """
 
     rule: str
@@ -89,6 +90,7 @@ class BasisRow:
     best_step: int
     best_score: float
     kept_step: int
+    corroborated: str
     evals: tuple[EvalRow, ...]
 
 

@@ -70,19 +70,9 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     """Tell what each rule would have done to these runs: stops, compute saved, quality lost, with intervals."""
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
-    ask = run.Ask(
-        tuple(sources or ()),
-        tuple(rule or ()),
-        tuple(label or ()),
-        tuple(by or ()),
-        max_evals,
-        base_rate,
-        primary,
-        half,
-        run.Pick(metric, mode, items),
-        _tracker(context, config),
-        sacct,
-    )
+    lists = (tuple(sources or ()), tuple(rule or ()), tuple(label or ()), tuple(by or ()))
+    pick, tracker = run.Pick(metric, mode, items), _tracker(context, config)
+    ask = run.Ask(*lists, max_evals, base_rate, primary, half, pick, tracker, sacct)
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
     else:

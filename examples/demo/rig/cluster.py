@@ -27,7 +27,8 @@ class Cluster:
     """One private cluster below `directory`; several may run at once, each in a directory of its own.
 
     `start` takes over a directory whose last owner crashed: what still runs there is ended first. With the
-    scheduler `builtin` no job passes one that waits; with `backfill` small ones may.
+    scheduler `builtin` no job passes one that waits; with `backfill` small ones may. A `crowded` cluster is for
+    thousands of tasks: no Prolog gives its jobs a secret.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class Cluster:
         database: bool = True,
         name: str = "evs",
         scheduler: str = "backfill",
+        crowded: bool = False,
     ) -> None:
         self.name = name
-        self._size = Size(name, nodes, gpus, cpus, kill_wait_s, database, scheduler)
+        self._size = Size(name, nodes, gpus, cpus, kill_wait_s, database, scheduler, crowded)
         self._layout = Layout(directory.resolve(), port or free_block(nodes + 2))
         self._daemons = Daemons(self._layout, self.env)
 

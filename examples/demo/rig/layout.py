@@ -34,7 +34,7 @@ JobAcctGatherFrequency=0
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
-SlurmdTimeout=60
+SlurmdTimeout={node_timeout_s}
 SlurmctldTimeout=30
 KillWait={kill_wait_s}
 MinJobAge=60
@@ -49,10 +49,7 @@ PriorityWeightPartition=1000
 PriorityWeightQOS=10000
 JobRequeue=1
 GresTypes=gpu
-Prolog={hooks}/prolog
-Epilog={hooks}/epilog
-TaskProlog={hooks}/taskprolog
-PrologFlags=Alloc
+{more}
 {accounting}
 {nodes}
 PartitionName=gpu Nodes=n[0-{last}] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
@@ -66,6 +63,15 @@ AccountingStoragePass={munge_socket}
 AccountingStorageEnforce=qos
 AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment"""
+WITH_HOOKS = """\
+Prolog={hooks}/prolog
+Epilog={hooks}/epilog
+TaskProlog={hooks}/taskprolog
+PrologFlags=Alloc"""
+# For thousands of tasks on a few cores: nobody takes a node that is busy for one that is lost.
+PATIENT = """\
+MessageTimeout=100
+BatchStartTimeout=900"""
 WITHOUT_DATABASE = "AccountingStorageType=accounting_storage/none"
 NODE = (
     "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Boards=1 "
@@ -94,7 +100,10 @@ StorageLoc=evsrig
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the cluster is, how long slurmd waits between TERM and KILL, and which scheduler it has."""
+    """How large the cluster is, how long slurmd waits between TERM and KILL, and which scheduler it has.
+
+    A crowded one has thousands of tasks: it runs no hooks for each, and waits long for a busy node.
+    """
 
     name: str
     nodes: int
@@ -103,6 +112,7 @@ class Size:
     kill_wait_s: int
     database: bool
     scheduler: str
+    crowded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,8 @@ class Layout:
             kill_wait_s=size.kill_wait_s,
             scheduler=size.scheduler,
             accounting=accounting.format(**places),
+            more=(PATIENT if size.crowded else WITH_HOOKS).format(**places),
+            node_timeout_s=0 if size.crowded else 60,
             nodes="\n".join(nodes),
             last=size.nodes - 1,
         )

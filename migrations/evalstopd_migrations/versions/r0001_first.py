@@ -205,6 +205,7 @@ def _intents() -> None:
         _word("action"),
         _time("kept_s", null=True),
         _text("held_life", null=True),
+        _text("model"),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):

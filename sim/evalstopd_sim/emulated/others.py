@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
+from evalstopd.core.corroborate import OwnerLog
 from evalstopd.errors import CheckpointMissing, EvalstopError
 from evalstopd.ports import Message, PinPlace, PinReport, Receipt
 
@@ -35,6 +36,10 @@ class EmulatedKeeper:
     def drop(self, place: PinPlace) -> None:
         """Remove a pin."""
         self.pins.discard((place.pin, place.step))
+
+    def log(self, place: PinPlace) -> OwnerLog:
+        """Find none: emulated jobs write no files."""
+        raise CheckpointMissing("no training log")
 
 
 def _report(place: PinPlace, name: str) -> PinReport:

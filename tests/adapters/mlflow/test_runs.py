@@ -44,8 +44,8 @@ def test_the_user_is_the_servers_own_word_before_the_tag():
 
 
 def test_absent_lists_and_values_are_empty_as_protobuf_leaves_them_out():
-    facts = facts_with(None, [{"key": "empty"}])
-    assert (facts.tags, facts.params) == ({}, {"empty": ""})
+    facts = facts_with(None, [{"key": "output_dir"}])
+    assert (facts.tags, facts.params) == ({}, {"output_dir": ""})
 
 
 def test_a_value_beyond_its_cap_counts_as_not_there():

@@ -1,0 +1,148 @@
+"""One published checkpoint becomes one version of a registered model, whatever happened to earlier tries.
+
+The version is looked for by a tag that names the intent before it is made; MLflow itself makes another one for each
+call. Its source is, the first that MLflow takes: a logged model of the run for the step, the checkpoint where it lies
+(MLflow takes only what lies within the run's artifacts), a copy among the run's artifacts where the site allows that.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from evalstopd.adapters.mlflow import fields
+from evalstopd.adapters.mlflow.copying import Copier
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN
+from evalstopd.adapters.mlflow.runs import fit
+from evalstopd.core.registry import ALIAS, model_name
+from evalstopd.errors import Rejected, Unavailable
+from evalstopd.ports import Promoted
+
+KEY_TAG = "evalstop.key"
+_READY = "LOGGED_MODEL_READY"
+_REFUSED_SOURCE = "INVALID_PARAMETER_VALUE"
+_MOST_MODELS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a version's files are; `model_id` for a logged model."""
+
+    uri: str
+    model_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Registers checkpoints under names made of a site's template. `copier` brings files in, where that is allowed."""
+
+    http: Http
+    template: str
+    copier: Copier | None = None
+
+    def register(self, checkpoint: Promoted) -> str:
+        """Return `models:/NAME/VERSION` once version and alias are there. Raises Rejected or Unavailable."""
+        name = model_name(self.template, checkpoint.key, checkpoint.account)
+        aliased = self._model(name)
+        version = self._held(name, checkpoint) or self._made(name, checkpoint)
+        # Only ever forward: a version that had to wait must not take the alias from a later one.
+        if aliased < version:
+            self.http.post("/registered-models/alias", {"name": name, "alias": ALIAS, "version": str(version)})
+            if self._aliased(name) < version:
+                raise Unavailable(f"MLflow took the alias {ALIAS} and does not show it")
+        return f"models:/{name}/{version}"
+
+    def _model(self, name: str) -> int:
+        """Make sure that the registered model is there; return the version that the alias is at, 0 without one."""
+        try:
+            return self._aliased(name)
+        except Rejected as error:
+            if str(error) != UNKNOWN_RUN:
+                raise
+        try:
+            self.http.post("/registered-models/create", {"name": name})
+        except Rejected as error:
+            if "RESOURCE_ALREADY_EXISTS" not in str(error):
+                raise
+        return self._aliased(name)
+
+    def _aliased(self, name: str) -> int:
+        model = fields.mapping(
+            self.http.get("/registered-models/get", {"name": name}).body.get("registered_model"), "model"
+        )
+        listed = [fields.mapping(each, "alias") for each in fields.items(model.get("aliases"), "aliases")]
+        return next((_number(each.get("version")) for each in listed if each.get("alias") == ALIAS), 0)
+
+    def _held(self, name: str, checkpoint: Promoted) -> int:
+        """Return the version that was made of this checkpoint before; 0 without one. A tag alone may be anybody's."""
+        asked = {"filter": f"name = '{name}' and tags.`{KEY_TAG}` = '{_key(checkpoint)}'", "max_results": "100"}
+        listed = fields.items(self.http.get("/model-versions/search", asked).body.get("model_versions"), "versions")
+        versions = [fields.mapping(each, "version") for each in listed]
+        own = [_number(each.get("version")) for each in versions if each.get("run_id") == checkpoint.run_id]
+        return min(own, default=0)
+
+    def _made(self, name: str, checkpoint: Promoted) -> int:
+        refusal = "the run has no logged model for the step"
+        for source in self._sources(checkpoint):
+            try:
+                return self._version(name, source, checkpoint)
+            except Rejected as error:
+                if _REFUSED_SOURCE not in str(error):
+                    raise
+                refusal = str(error)
+        copying = "" if self.copier is not None else "; the site lets no checkpoint be copied in (promotion.copy_mb)"
+        raise Rejected(f"MLflow takes the checkpoint from none of its places{copying}: {refusal}")
+
+    def _sources(self, checkpoint: Promoted) -> Iterator[Source]:
+        run = fields.mapping(self.http.get("/runs/get", {"run_id": checkpoint.run_id}).body.get("run"), "run")
+        yield from self._logged(run, checkpoint)
+        yield Source(checkpoint.path)
+        if self.copier is not None:
+            info = fields.mapping(run.get("info"), "run info")
+            yield Source(self.copier.copied(checkpoint, fields.text(info.get("artifact_uri"), "artifact address")))
+
+    def _logged(self, run: Mapping[str, object], checkpoint: Promoted) -> Iterator[Source]:
+        """Yield the run's own logged models that are ready and of this step, by what the run or the name says."""
+        outputs = fields.mapping(run.get("outputs", {}), "run outputs")
+        listed = [fields.mapping(each, "output") for each in fields.items(outputs.get("model_outputs"), "outputs")]
+        of_step = {
+            each.get("model_id") for each in listed if fields.int64(each.get("step", 0), "step") == checkpoint.step
+        }
+        if not listed:
+            return
+        experiment = fields.text(fields.mapping(run.get("info"), "run info").get("experiment_id"), "experiment id")
+        asked = {
+            "experiment_ids": [experiment],
+            "filter": f"source_run_id = '{checkpoint.run_id}'",
+            "max_results": _MOST_MODELS,
+        }
+        models = fields.items(self.http.post("/logged-models/search", asked).body.get("models"), "models")
+        for each in models:
+            info = fields.mapping(fields.mapping(each, "model").get("info"), "model info")
+            model_id, ready = fields.text(info.get("model_id"), "model id"), info.get("status") == _READY
+            named = info.get("name") == f"checkpoint-{checkpoint.step}"
+            if ready and info.get("source_run_id") == checkpoint.run_id and (model_id in of_step or named):
+                yield Source(f"models:/{model_id}", model_id)
+
+    def _version(self, name: str, source: Source, checkpoint: Promoted) -> int:
+        tags = {KEY_TAG: _key(checkpoint), **checkpoint.tags}
+        asked: dict[str, object] = {
+            "name": name,
+            "source": source.uri,
+            "run_id": checkpoint.run_id,
+            "tags": [{"key": key, "value": fit(value)} for key, value in tags.items()],
+        }
+        answer = self.http.post(
+            "/model-versions/create", asked | ({"model_id": source.model_id} if source.model_id else {})
+        )
+        return _number(fields.mapping(answer.body.get("model_version"), "model version").get("version"))
+
+
+def _key(checkpoint: Promoted) -> str:
+    """Return what names the checkpoint in a filter: an intent's name may hold a quote of the cluster's."""
+    return hashlib.sha256(checkpoint.intent_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _number(value: object) -> int:
+    """Return a version's number; MLflow writes it as text."""
+    return fields.int64(value, "version")

@@ -1,0 +1,57 @@
+"""The owner's own training log: asked for where a stop hangs on it, of a job held by the ceiling of an open server."""
+
+import math
+from dataclasses import dataclass
+
+from evalstopd.core.corroborate import NoLog, OwnerLog
+from evalstopd.core.plan import Case
+from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.loop.pins import output_folder, pin_name
+from evalstopd.loop.report import Tally
+from evalstopd.ports import PinPlace, Ports
+
+# A trainer that writes a log has done so by its third eval.
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Asks the keeper for owners' logs; not after `until_s`, so that one owner's slow files cost nobody the pass."""
+
+    ports: Ports
+    tally: Tally
+    until_s: float
+
+    def log_of(self, case: Case) -> OwnerLog | NoLog:
+        """Return what the job's owner has logged in its present life, or why that is not known."""
+        place = _place(case)
+        if place is None:
+            return NoLog("the run names no output folder, or Slurm no start")
+        if self.ports.clock.now_s() > self.until_s:
+            return NoLog("no time was left to read the owner's log", later=True)
+        return self._read(place, may_come=_evals_of_life(case) < _FEW)
+
+    def _read(self, place: PinPlace, *, may_come: bool) -> OwnerLog | NoLog:
+        try:
+            return self.ports.keeper.log(place)
+        except (CheckpointMissing, CheckpointIncomplete) as error:
+            return NoLog(str(error), later=may_come or isinstance(error, CheckpointIncomplete))
+        except (Rejected, CheckpointFailed) as error:
+            return NoLog(f"the owner's log cannot be read: {error}")
+        except Unavailable as error:
+            self.tally.trouble(f"keeper: {error}")
+            return NoLog(str(error), later=True)
+
+
+def _place(case: Case) -> PinPlace | None:
+    """Return where the log of the job's present life lies; an earlier life's was written before it began."""
+    watch, job = case.watch, case.sighting.job
+    if not watch.output_dir or watch.started_s is None:
+        return None
+    folder, step = output_folder(job.work_dir, watch.output_dir), case.evals[-1].step
+    names = (f"checkpoint-{step}", pin_name(watch.key))
+    return PinPlace(watch.key.uid, folder, *names, step, math.ceil(watch.started_s), case.standing.terms.metric)
+
+
+def _evals_of_life(case: Case) -> int:
+    return sum(each.life == case.watch.life.restarts for each in case.evals)
