@@ -473,6 +473,18 @@ def _telling(settings: Settings) -> str:
     return Several(channels).check() if channels else "messages go to the daemon's log"
 
 
+def preemption(settings: Settings) -> str:
+    """Tell whether running jobs can yield to waiting ones. Raises Unavailable where they should and cannot."""
+    asked = make_preempt(settings)
+    if asked is None:
+        return "no running job yields to a waiting one"
+    if settings.rules.rung < Rung.WARN:
+        raise Unavailable("nobody will yield: on the observe rung no checkpoint is pinned (rules.rung, preempt.policy)")
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable("Slurm does not call this account Operator: it may not requeue the jobs of others")
+    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
@@ -489,6 +501,7 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         ("scorecard", _card),
         ("kill switch", _switch),
         ("priorities", _priorities),
+        ("preemption", preemption),
         ("notify", _telling),
     )
     return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

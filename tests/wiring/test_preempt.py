@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from evalstopd.core.preempt import PreemptRules
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.settings import Settings, load_settings, make_preempt
-from evalstopd.wiring import estimate_days
+from evalstopd.wiring import estimate_days, preemption
 
 
 def settings(tmp_path: Path, text: str) -> Settings:
@@ -59,3 +59,9 @@ def test_what_cannot_preempt_is_refused_by_name(tmp_path: Path, policy: str, wor
 )
 def test_accounting_is_read_only_where_something_needs_it(tmp_path: Path, text: str, days: float | None) -> None:
     assert estimate_days(settings(tmp_path, text)) == days
+
+
+def test_the_check_says_that_nobody_can_yield_where_nothing_is_pinned(tmp_path: Path) -> None:
+    assert preemption(settings(tmp_path, "")) == "no running job yields to a waiting one"
+    with pytest.raises(Unavailable, match="no checkpoint is pinned"):
+        preemption(settings(tmp_path, '[preempt]\npolicy = "las"\n'))
