@@ -176,6 +176,25 @@ class ClusterContract:
         world.until(lambda: not world.cluster.look([job_id])[job_id].held)
         assert world.cluster.look([job_id])[job_id].life == job.life
 
+    def test_a_job_that_is_put_back_frees_its_gpus_and_waits_in_a_new_life(self, world: ClusterWorld) -> None:
+        """What does not run, and what may not be requeued, stays as it is."""
+        job_id, gone, waits = world.submit(world.alice), world.submit(world.alice), world.submit_waiting(world.alice)
+        fixed = world.submit_fixed(world.alice)
+        world.finish(gone)
+        world.until(lambda: self.phases(world, gone) == [Phase.ENDED])
+        first, *others = self.lives(world, job_id, gone, waits, fixed)
+        for each in (job_id, gone, waits, UNKNOWN_ID):
+            world.cluster.put_back(each)
+        with pytest.raises(NotRequeueable):
+            world.cluster.put_back(fixed)
+        world.until(lambda: world.cluster.look([job_id])[job_id].restarts == 1)
+        world.until(lambda: bool(world.cluster.endings([first])))
+        job = world.cluster.look([job_id])[job_id]
+        assert not job.held
+        assert world.cluster.endings([first])[first].state == "REQUEUED"
+        assert self.lives(world, gone, waits, fixed) == others
+        assert self.phases(world, gone, waits, fixed) == [Phase.ENDED, Phase.PENDING, Phase.RUNNING]
+
     @pytest.mark.parametrize("task", [0, -1])
     def test_one_task_of_an_array_is_requeued_and_held_alone(self, world: ClusterWorld, task: int) -> None:
         tasks = world.submit_array(world.bob, 4)
@@ -245,6 +264,7 @@ class ClusterContract:
             lambda: cluster.look([job_id]),
             lambda: cluster.cancel([job_id]),
             lambda: cluster.requeue_hold(job_id),
+            lambda: cluster.put_back(job_id),
             lambda: cluster.release(job_id),
             lambda: cluster.signal(job_id, "USR1"),
             lambda: cluster.set_comment(job_id, "x"),

@@ -88,6 +88,7 @@ COMMANDS: Mapping[str, tuple[str, int, bool]] = {
     "breakers": (TEXT, 0, True),
     "breakers --json": (JSON, 0, True),
     "breakers reset HOSTILE --why x": (TEXT, 1, True),
+    "estimates --sacct HOSTILE": (TEXT, 78, True),
     "replay CURVES --by family": (TEXT, 0, True),
     "replay CURVES --by family --json": (JSON, 0, True),
     "replay CURVES --csv TABLE": (TEXT, 0, False),

@@ -201,7 +201,7 @@ def ports_with(world: World, cluster: object):  # type: ignore[no-untyped-def]
     return replace(world.ports(), cluster=cluster)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "requeue_hold", "release", "signal", "set_comment", "steer"])
+@pytest.mark.parametrize("verb", ["cancel", "requeue_hold", "put_back", "release", "signal", "set_comment", "steer"])
 def test_every_act_on_slurm_asks_for_the_lease(verb: str) -> None:
     world, store = world_of_pair()
     guarded = fenced(world.ports(), lead_of(store), ACT_S)
