@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
@@ -11,8 +11,10 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import GENESIS, Appended, Batch, Entry, Head, Held, Kind, Link
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
@@ -30,6 +32,7 @@ class MemoryStore:
         self._lock = RLock()
         self._pulses: dict[str, Pulse] = {}
         self._leases = turns.MemoryLeases()
+        self._histories: dict[str, History] = {}
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
         self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
@@ -52,6 +55,7 @@ class MemoryStore:
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
+        self._preemptions: dict[tuple[JobKey, Life], Preemption] = {}
         self._shifts: dict[JobKey, Shift] = {}
 
     def record(self, changes: Changes) -> None:
@@ -67,6 +71,7 @@ class MemoryStore:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
+            self._preemptions |= {(each.key, each.life): each for each in changes.preemptions}
             self._write_shifts(changes)
             appended = replace(self._fresh(changes), batches=batches)
             for intent in changes.intents:
@@ -132,6 +137,12 @@ class MemoryStore:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
+        with self._lock:
+            found = [each for each in self._preemptions.values() if each.key.cluster == cluster]
+            return order.oldest_preemptions(each for each in found if each.at_s >= since_s)
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
@@ -227,6 +238,29 @@ class MemoryStore:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.copy()
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.read_s
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Write tallies and how far was read. Raises Rejected where that is another moment than `since_s`."""
+        with self._lock:
+            order.check_read(cluster, since_s, self.history_read_s(cluster))
+            held = self._histories.setdefault(cluster, History())
+            held.forget(gone)
+            held.tallies |= {kin: tally.copy() for kin, tally in changed.items()}
+            held.read_until(read_s)
 
     def note_pulse(self, pulse: Pulse) -> None:
         """Keep a daemon's sign of life in the place of its last one."""

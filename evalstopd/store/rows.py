@@ -10,6 +10,7 @@ from evalstopd.core.chain import Link
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
@@ -24,6 +25,7 @@ from evalstopd.store.tables import (
     LinkRow,
     PinRow,
     PointRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
@@ -100,6 +102,11 @@ def breaker_values(number: int, turn: BreakerTurn) -> Values:
     return _shared(turn, BreakerRow) | {"id": number}
 
 
+def preemption_values(asked: Preemption) -> Values:
+    """Return the row of a preemption."""
+    return _shared(asked, PreemptionRow) | _owner(asked.key) | _life(asked.life)
+
+
 def shift_values(shift: Shift) -> Values:
     """Return the row of a moved job."""
     return _shared(shift, ShiftRow) | _shared(shift.key, ShiftRow)
@@ -129,6 +136,12 @@ REMARK_COLUMNS = _columns(Remark, RemarkRow)
 LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
 LINK_COLUMNS = _columns(Link, LinkRow)
 BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
+PREEMPTION_COLUMNS = (
+    *KEY,
+    PreemptionRow.restarts,
+    PreemptionRow.submitted_s,
+    *_columns(Preemption, PreemptionRow),
+)
 SHIFT_KEY = (ShiftRow.cluster, ShiftRow.job_id, ShiftRow.uid, ShiftRow.submitted_s)
 SHIFT_COLUMNS = (*SHIFT_KEY, *_columns(Shift, ShiftRow))
 
@@ -147,6 +160,11 @@ def pin_of(row: Sequence[Any]) -> Pin:
 def intent_of(row: Sequence[Any]) -> Intent:
     """Return the intent of a row of INTENT_COLUMNS."""
     return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def preemption_of(row: Sequence[Any]) -> Preemption:
+    """Return the preemption of a row of PREEMPTION_COLUMNS."""
+    return Preemption(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def shift_of(row: Sequence[Any]) -> Shift:

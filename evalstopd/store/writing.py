@@ -27,6 +27,7 @@ from evalstopd.store.tables import (
     LifeRow,
     LinkRow,
     PinRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
@@ -40,6 +41,7 @@ def write(to: Connection, changes: Changes) -> None:
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
+    _replace(to, PreemptionRow, [rows.preemption_values(each) for each in changes.preemptions])
     length, _ = _end(to) if changes.points else (0, "")
     batches = write_points(to, changes.points, length)
     _remove_shifts(to, changes.unshifted)
@@ -52,7 +54,15 @@ def write(to: Connection, changes: Changes) -> None:
 
 
 def _keys(changes: Changes) -> list[JobKey]:
-    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings, changes.credits)
+    kinds = (
+        changes.watches,
+        changes.pins,
+        changes.intents,
+        changes.would_be,
+        changes.bindings,
+        changes.credits,
+        changes.preemptions,
+    )
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 

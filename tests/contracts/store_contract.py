@@ -17,7 +17,8 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision, Turn
 from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
-from evalstopd.core.model import JobKey, Point
+from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption, PreemptState
 from evalstopd.core.shift import Shift, ShiftState
 from evalstopd.core.watch import PinState, Remark, lived
 from evalstopd.errors import Rejected
@@ -680,6 +681,24 @@ class StoreContract:
         store.record(Changes(shifts=(make.shift(asked=5),), unshifted=(key(),)))
 
         assert [each.asked for each in store.book(CLUSTER).shifts] == [5]
+
+    @edges
+    @given(make.preemptions)
+    def test_any_preemption_is_read_back(self, store: AnyStore, asked: Preemption) -> None:
+        store.record(Changes(preemptions=(asked,)))
+
+        assert asked in store.preemptions(asked.key.cluster, asked.at_s)
+
+    def test_a_preemption_replaces_the_one_of_the_same_life_and_old_ones_are_left_out(self, store: AnyStore) -> None:
+        first = Preemption(key(), Life(0, 100), "9", 8, 50.0, 40.0, HOSTILE)
+        later = replace(first, life=Life(1, 200), at_s=60.0)
+        other = replace(first, key=key("8"), at_s=55.0)
+        store.record(Changes(preemptions=(later, other, first, replace(first, key=key("7", cluster="beta")))))
+        done = replace(first.ended(PreemptState.DONE, HOSTILE), tries=2)
+        store.record(Changes(preemptions=(done,)))
+
+        assert store.preemptions(CLUSTER, 0.0) == (done, other, later)
+        assert store.preemptions(CLUSTER, 55.0) == (other, later)
 
     def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
         watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))
