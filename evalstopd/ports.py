@@ -176,7 +176,7 @@ class RunWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinPlace:
-    """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name.
+    """Where a pin comes from and goes: the owner's uid, the output folder, the pin's name, the checkpoint's step.
 
     A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant; nor is one whose
     trainer logged another `score` of the metric at the step.
@@ -184,7 +184,6 @@ class PinPlace:
 
     uid: int
     output_dir: str
-    checkpoint: str
     pin: str
     step: int
     since_s: int = 0

@@ -24,13 +24,13 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from evalstopd.core.caps import Caps
-from evalstopd.core.detectors import detector
+from evalstopd.core.detectors import DETECTORS, detector
 from evalstopd.core.lineup import PriorityRules
 from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.policies import ELASTIC, policy
 from evalstopd.core.preempt import PreemptRules
 from evalstopd.core.registry import check_template
-from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.rules import ActionRule, Rules, ServerClass
 from evalstopd.core.shift import Lever
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured
@@ -179,11 +179,24 @@ class ScorecardSettings(_Part):
     enforce_max_wronged: float = Field(default=0.05, ge=0, le=1)
 
 
+class StopActionSettings(_Part):
+    """How some jobs are stopped: those of a partition, with a metric, judged by a rule; what is left out fits all."""
+
+    stop_action: StopAction
+    partition: str = ""
+    metric: str = ""
+    rule: str = ""
+
+
 class EnforceSettings(_Part):
-    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped."""
+    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped.
+
+    Of `actions` the first that fits a job counts, else `stop_action`.
+    """
 
     override: str = ""
     stop_action: StopAction = StopAction.CANCEL
+    actions: tuple[StopActionSettings, ...] = ()
     notice_s: float = Field(default=1800.0, ge=0)
 
 
@@ -375,6 +388,9 @@ def make_rules(settings: Settings) -> Rules:
         candidates=settings.rules.candidates,
         caps=Caps(**settings.caps.model_dump()),
         action=settings.enforce.stop_action,
+        actions=tuple(
+            ActionRule(each.stop_action, each.partition, each.metric, each.rule) for each in settings.enforce.actions
+        ),
     )
 
 
@@ -440,6 +456,9 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
+    for each in settings.enforce.actions:
+        if each.rule and each.rule not in DETECTORS:
+            raise Misconfigured(f"enforce.actions: {each.rule!a} is no rule; known: {', '.join(sorted(DETECTORS))}")
     _check_policy(settings.priorities)
     _check_preempt(settings.preempt)
     if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:

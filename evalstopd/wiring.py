@@ -273,15 +273,17 @@ def undo_stop(name: str, config: Path | None) -> Undone:
 
     Raises as `undo` does, and what is wrong with settings or store where a settings file was named.
     """
-    target, uid, ledger = parse_target(name), os.getuid(), None
+    target, uid, ledger, people = parse_target(name), os.getuid(), None, None
     run = ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath))
     try:
-        store = make_checked_store(load_settings(config))
+        settings = load_settings(config)
+        store = make_checked_store(settings)
         target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+        people = make_notifier(settings) if _channels(settings) else None  # our log is the caller's terminal
     except (Misconfigured, Unavailable, Fatal):
         if config is not None:
             raise
-    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger)
+    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger, people)
 
 
 def _found(target: Target, store: SqlStore) -> Target:

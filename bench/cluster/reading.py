@@ -16,7 +16,7 @@ from bench.cluster.limits import medians
 from bench.mlflow import Site
 from evalstopd.adapters.mlflow.http import Answer, Http, Params
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.adapters.mlflow.source import MlflowSource, Pace
 from evalstopd.adapters.system import SystemClock
 from evalstopd.core.watch import Watch
 from evalstopd.errors import EvalstopError
@@ -27,6 +27,7 @@ from evalstopd.wiring import make_cluster, make_loop, make_store
 TIMES = 5
 DUE = 100
 HOUR_S = 3_600.0
+PATIENCE_S = 600.0
 _NOT_SOON_S = 800.0
 _MOST_COLD_PASSES = 10
 
@@ -92,7 +93,9 @@ class Rig:
     def __init__(self, settings: Settings) -> None:
         self.passed_s = 0.0
         self.http = Listed(Server(settings.mlflow.tracking_uri, timeout_s=settings.mlflow.time_limit_s))
-        source = MlflowSource(self.http, SystemClock(), now_s=lambda: time.monotonic() + self.passed_s)
+        # As patient as the bare calls: on a busy machine a pass over all runs takes longer than a daemon gives it.
+        pace = Pace(seconds=PATIENCE_S)
+        source = MlflowSource(self.http, SystemClock(), pace=pace, now_s=lambda: time.monotonic() + self.passed_s)
         self.timed, self.cluster, self.store = Timed(source), make_cluster(settings), make_store(settings)
         loop = make_loop(settings, threading.Event(), store=self.store)
         ports = replace(loop.ports, cluster=self.cluster, metrics=self.timed, runs=source, finder=source)

@@ -179,6 +179,20 @@ def remarks_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[i
     return [(row[0], Remark(*row[1:])) for each in asked for row in source.execute(each)]
 
 
+def bindings_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[int, Binding]]:
+    """Return the bindings of these numbers, with them."""
+    query = select(BindingRow.id, *rows.BINDING_COLUMNS).join(BindingRow, BindingRow.job == JobRow.job)
+    asked = [query.where(BindingRow.id.in_(part)) for part in chunks(numbers)]
+    return [(row[0], Binding(JobKey(*row[1:5]), *row[5:])) for each in asked for row in source.execute(each)]
+
+
+def breakers_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[int, BreakerTurn]]:
+    """Return the breakers' turns of these numbers, with them."""
+    query = select(BreakerRow.id, *rows.BREAKER_COLUMNS)
+    asked = [query.where(BreakerRow.id.in_(part)) for part in chunks(numbers)]
+    return [(row[0], BreakerTurn(*row[1:])) for each in asked for row in source.execute(each)]
+
+
 def _within(moment: Any, span: Span) -> ColumnElement[bool]:
     return and_(moment >= span.since_s, moment < span.until_s)
 

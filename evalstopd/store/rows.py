@@ -51,9 +51,9 @@ def watch_values(watch: Watch) -> Values:
     return _shared(watch, WatchRow) | _shared(watch.terms, WatchRow) | _owner(watch.key) | _life(watch.life) | over
 
 
-def point_values(key: JobKey, point: Point) -> Values:
-    """Return the row of a point."""
-    return _shared(point, PointRow) | _owner(key)
+def point_values(key: JobKey, point: Point, batch: int) -> Values:
+    """Return the row of a point that a batch brought."""
+    return _shared(point, PointRow) | _owner(key) | {"batch": batch}
 
 
 def pin_values(pin: Pin) -> Values:
@@ -77,9 +77,9 @@ def would_be_values(stop: WouldBeStop) -> Values:
     return _shared(stop, WouldBeRow) | _owner(stop.key) | _life(stop.life)
 
 
-def binding_values(binding: Binding) -> Values:
-    """Return the row of a binding."""
-    return _shared(binding, BindingRow) | _owner(binding.key)
+def binding_values(number: int, binding: Binding) -> Values:
+    """Return the row of a binding of this number."""
+    return _shared(binding, BindingRow) | _owner(binding.key) | {"id": number}
 
 
 def credit_values(credit: Credit) -> Values:
@@ -97,9 +97,9 @@ def link_values(link: Link) -> Values:
     return _shared(link, LinkRow)
 
 
-def breaker_values(turn: BreakerTurn) -> Values:
-    """Return the row of a breaker's turn."""
-    return _shared(turn, BreakerRow)
+def breaker_values(number: int, turn: BreakerTurn) -> Values:
+    """Return the row of a breaker's turn of this number."""
+    return _shared(turn, BreakerRow) | {"id": number}
 
 
 def preemption_values(asked: Preemption) -> Values:
@@ -125,6 +125,8 @@ def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
 
 POINT_COLUMNS = (PointRow.job, *(getattr(PointRow, each.name) for each in fields(Point)))
 WATCH_COLUMNS = (*KEY, WatchRow.restarts, WatchRow.submitted_s, *_TERMS, *_columns(Watch, WatchRow, LifeRow))
+BATCHED_COLUMNS = (*POINT_COLUMNS, PointRow.batch)
+BINDING_COLUMNS = (*KEY, *_columns(Binding, BindingRow))
 PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
 INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Intent, IntentRow))
 EVENT_COLUMNS = _columns(IntentEvent, EventRow)

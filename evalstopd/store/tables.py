@@ -139,6 +139,7 @@ class WatchRow(Base):
 class PointRow(Base):
     """One metric value as the tracker gave it; the key is all that makes a value another one.
 
+    `batch` is the batch of its job's points that a link of the chain seals it with.
     Its migration makes SQLite order the table by its key, so that a job's points are read in one sweep.
     """
 
@@ -153,10 +154,11 @@ class PointRow(Base):
     metric: Mapped[Key]
     arrived_s: Mapped[float]
     stderr: Mapped[Score | None]
+    batch: Mapped[int]
 
 
 class BindingRow(Base):
-    """Which run was proven to be which job's, from when on."""
+    """Which run was proven to be which job's, from when on; numbered by its link. Append-only, by triggers."""
 
     __tablename__ = "bindings"
     __table_args__ = (Index("ix_bindings_run_id", "run_id", "id"),)
@@ -398,7 +400,7 @@ class ShiftRow(Base):
 
 
 class BreakerRow(Base):
-    """One turn of a breaker: tripped, or reset by an admin."""
+    """One turn of a breaker: tripped, or reset by an admin; numbered by its link. Append-only, by triggers."""
 
     __tablename__ = "breakers"
     __table_args__ = (Index("ix_breakers_scope", "cluster", "scope", "id"),)

@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from evalstopd.core.model import Job, Life, Phase
+from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import Cluster, EndingQuery
 
@@ -129,6 +130,13 @@ class ClusterContract:
         assert self.phases(world, waiting) == [Phase.PENDING]
         world.cluster.cancel([gone])
         world.cluster.cancel([])
+
+    def test_nice_is_set_for_those_that_wait_and_whoever_does_not_is_no_error(self, world: ClusterWorld) -> None:
+        waiting, running = world.submit_waiting(world.alice), world.submit(world.bob)
+        world.cluster.steer([Steer(running, nice=7), Steer(UNKNOWN_ID, nice=7), Steer(waiting, nice=-7)])
+        world.until(lambda: world.cluster.look([waiting])[waiting].nice == -7)
+        assert world.cluster.look([running])[running].nice == 0
+        world.cluster.steer([])
 
     def test_a_signal_reaches_the_batch_script_and_the_job_goes_on(self, world: ClusterWorld) -> None:
         first, *_, last = world.submit_array(world.alice, 3)
@@ -260,6 +268,7 @@ class ClusterContract:
             lambda: cluster.release(job_id),
             lambda: cluster.signal(job_id, "USR1"),
             lambda: cluster.set_comment(job_id, "x"),
+            lambda: cluster.steer([Steer(job_id, nice=1)]),
         ]
         # All at once: each may take its whole time limit.
         with world.down(), ThreadPoolExecutor() as pool:

@@ -128,11 +128,13 @@ class MetricsContract:
         assert answer.points == () if isinstance(answer, RunReading) else is_one_line(answer)
 
     def test_the_facts_are_those_of_the_run(self, world: World):
-        run_id = world.make_run({"slurm.job_id": "17", "note": HOSTILE}, {"output_dir": "out", "odd": HOSTILE})
+        run_id = world.make_run(
+            {"slurm.job_id": "17", "note": HOSTILE}, {"output_dir": "out", "metric_for_best_model": HOSTILE}
+        )
         facts = reading(world, run_id).facts
         assert (facts.run_id, facts.status, facts.deleted) == (run_id, "RUNNING", False)
         assert (facts.tags["slurm.job_id"], facts.tags["note"]) == ("17", HOSTILE)
-        assert (facts.params["output_dir"], facts.params["odd"]) == ("out", HOSTILE)
+        assert (facts.params["output_dir"], facts.params["metric_for_best_model"]) == ("out", HOSTILE)
         assert facts.metrics == frozenset()
 
     def test_the_facts_name_the_metrics_that_were_logged(self, world: World):

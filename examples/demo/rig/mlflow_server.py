@@ -14,7 +14,7 @@ from . import processes
 from .errors import RigError, last_lines
 from .ports import free_block
 
-START_S = 90.0
+START_S = 240.0
 TRY_S = 2.0
 AUTH = """\
 [mlflow]

@@ -15,6 +15,8 @@ _APPEND_ONLY = {
     "remarks": ("id",),
     "links": ("seq",),
     "credits": ("intent_id",),
+    "bindings": ("id",),
+    "breakers": ("id",),
 }
 
 
@@ -153,6 +155,7 @@ def _points() -> None:
         _text("metric"),
         _time("arrived_s"),
         _text("stderr", null=True),
+        _whole("batch"),
         sa.PrimaryKeyConstraint("job", "life", "run_id", "step", "timestamp_ms", "value", "metric"),
         sqlite_with_rowid=False,
     )

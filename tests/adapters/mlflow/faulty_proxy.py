@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from tests.adapters.mlflow.standin import Asked, Reply, raw
 
-_PASSED_ON = ("content-type", "authorization")
+_PASSED_ON = ("content-type", "authorization", "x-mlflow-workspace")
 
 
 def passed_on(uri: str, asked: Asked) -> Reply:

@@ -1,19 +1,26 @@
 """Every way of reading against real servers: on SQLite, on PostgreSQL, and behind a proxy that breaks answers."""
 
 import math
+import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx
 import pytest
 from demo.rig.mlflow_server import MlflowServer
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
+from evalstopd.adapters.mlflow.database import DatabaseRoute
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Ways
-from evalstopd.errors import Unavailable
+from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.ports import RunQuery, RunReading
+from evalstopd.store.tracker import TrackerDatabase
 from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.faulty_proxy import passed_on
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
@@ -30,6 +37,8 @@ WAYS = {
     "bulk interval": Ways(bulk_history=False),
     "run by run": Ways(search=False, bulk_history=False, bulk_interval=False),
 }
+PASSWORD = "a-long-password-of-tests"
+WORKSPACE = "team-a"
 
 
 class OnPostgresql(MlflowServer):
@@ -37,12 +46,19 @@ class OnPostgresql(MlflowServer):
 
     def __init__(self, python: str, directory: Path, socket: str) -> None:
         super().__init__(python, directory)
-        self._store = f"postgresql+psycopg://tests@/postgres?host={socket}"
+        self.store = f"postgresql+psycopg://tests@/postgres?host={socket}"
 
     def _command(self) -> list[str]:
         command = super()._command()
-        command[command.index("--backend-store-uri") + 1] = self._store
+        command[command.index("--backend-store-uri") + 1] = self.store
         return command
+
+
+class WithWorkspaces(MlflowServer):
+    """The same server with workspaces."""
+
+    def _command(self) -> list[str]:
+        return [*super()._command(), "--enable-workspaces"]
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +72,88 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlfl
         yield stack.enter_context(OnPostgresql(sys.executable, tmp_path_factory.mktemp("mlflow-pg"), socket))
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A server that lets nobody in without a login."""
+    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
+    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def divided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A server with workspaces, where runs of another one are not there."""
+    version = tuple(map(int, pytest.importorskip("mlflow").__version__.split(".")[:2]))
+    if version < (3, 10):
+        pytest.skip(f"MLFLOW TESTS SKIPPED: MLflow {version} has no workspaces")
+    with WithWorkspaces(sys.executable, tmp_path_factory.mktemp("divided")) as server:
+        made = httpx.post(f"{server.uri}/api/3.0/mlflow/workspaces", json={"name": WORKSPACE}, timeout=60)
+        made.raise_for_status()
+        yield server
+
+
+@contextmanager
+def faulty(uri: str) -> Iterator[Standin]:
+    """A proxy that breaks every other bulk answer, each in another way; it hangs only once, for that is slow."""
+    faults = ["500", "half", "half a list", "hang"] + ["500", "half"] * 5_000
+    count = 0
+
+    def script(asked: Asked) -> Reply:
+        nonlocal count
+        if asked.path not in (BULK, INTERVAL):
+            return passed_on(uri, asked)
+        count += 1
+        return FAULTS[faults.pop(0)] if count % 2 else passed_on(uri, asked)
+
+    with Standin(script) as proxy:
+        yield proxy
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server, how the daemon comes to it, and its database."""
+
+    uri: str
+    server: Server
+    database: str
+
+
+PLACES = ("sqlite", "postgresql", "basic-auth", "workspace", "faulty proxy")
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    match request.param:
+        case "postgresql":
+            of = request.getfixturevalue("postgresql_server")
+            yield Place(of.uri, Server(of.uri), of.store)
+        case "basic-auth":
+            of = request.getfixturevalue("guarded")
+            server = Server(of.uri, username="admin", password=PASSWORD)
+            yield Place(of.uri, server, f"sqlite:///{of.database}")
+        case "workspace":
+            of = request.getfixturevalue("divided")
+            yield Place(of.uri, Server(of.uri, workspace=WORKSPACE), f"sqlite:///{of.database}")
+        case "faulty proxy":
+            of = request.getfixturevalue("mlflow_server")
+            with faulty(of.uri) as proxy:
+                yield Place(of.uri, Server(proxy.uri), f"sqlite:///{of.database}")
+        case _:
+            of = request.getfixturevalue("mlflow_server")
+            yield Place(of.uri, Server(of.uri), f"sqlite:///{of.database}")
+
+
+@contextmanager
+def ways_of(way: str, database: str) -> Iterator[Ways]:
+    """Yield the one way of reading, with the server's database where that is it."""
+    if way != "database":
+        yield WAYS[way]
+        return
+    tables = TrackerDatabase(database, 30.0)
+    yield replace(WAYS["run by run"], search=True, database=DatabaseRoute(tables))
+    tables.close()
+
+
 @pytest.fixture(params=["mlflow_server", "postgresql_server"], ids=["sqlite", "postgresql"])
 def uri(request: pytest.FixtureRequest) -> str:
     server = request.getfixturevalue(request.param)
@@ -63,11 +161,12 @@ def uri(request: pytest.FixtureRequest) -> str:
     return server.uri
 
 
-@pytest.fixture(params=WAYS)
-def tracker(uri: str, request: pytest.FixtureRequest) -> Iterator[Tracker]:
-    tracker = Tracker(uri, ways=WAYS[request.param])
-    yield tracker
-    tracker.http.close()
+@pytest.fixture(params=[*WAYS, "database"])
+def tracker(place: Place, request: pytest.FixtureRequest) -> Iterator[Tracker]:
+    with ways_of(request.param, place.database) as ways:
+        tracker = Tracker(place.uri, ways=ways, server=place.server)
+        yield tracker
+        tracker.http.close()
 
 
 class TestEveryWayKeepsTheContract(MetricsContract):
@@ -94,6 +193,54 @@ def odd_runs(tracker: Tracker) -> list[RunQuery]:
     tracker.log(plain, METRIC, [(step, step / 7, step) for step in range(60)])
     tracker.log(plain, METRIC.upper(), [(1, 0.5, 1)])
     return [RunQuery(each, METRIC, "train/reward") for each in (odd, plain, bare, "0" * 32)]
+
+
+def test_the_database_gives_the_same_readings_and_its_point_count_is_no_call(place: Place):
+    """What only the tables show (a NaN's own column, infinities as the largest double) is read alike."""
+    tracker = Tracker(place.uri, server=place.server)
+    queries = odd_runs(tracker)
+    expected = {query: repr(each) for query, each in tracker.source.read(queries).items()}
+    with ways_of("database", place.database) as ways:
+        found = MlflowSource(tracker.http, FixedClock(), None, None, ways).read(queries)
+    tracker.http.close()
+    assert {query: repr(each) for query, each in found.items()} == expected
+
+
+@pytest.mark.parametrize("kind", ["unknown", "gone"])
+def test_a_database_of_another_layout_is_left_and_said_once(
+    mlflow_server: MlflowServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+):
+    tracker = Tracker(mlflow_server.uri)
+    queries = odd_runs(tracker)
+    expected = {query: repr(each) for query, each in tracker.source.read(queries).items()}
+    other = tmp_path / "other.db"
+    if kind == "unknown":
+        with closing(sqlite3.connect(other)) as made, made:
+            made.execute("CREATE TABLE alembic_version (version_num TEXT)")
+            made.execute("INSERT INTO alembic_version VALUES ('0123456789ab')")
+    tables = TrackerDatabase(f"sqlite:///{other}", 5.0)
+    source = MlflowSource(tracker.http, FixedClock(), None, None, Ways(database=DatabaseRoute(tables)))
+    for _ in range(3):
+        assert {query: repr(each) for query, each in source.read(queries).items()} == expected
+    tables.close()
+    tracker.http.close()
+    said = [record.message for record in caplog.records if "read from the server instead" in record.message]
+    assert len(said) == 1
+    assert ("0123456789ab" in said[0]) == (kind == "unknown")
+
+
+def test_nothing_can_be_written_by_the_databases_own_address(place: Place):
+    tables = TrackerDatabase(place.database, 5.0)
+    with tables._engine.connect() as connection, pytest.raises(DBAPIError, match=r"read-only|readonly"):
+        connection.execute(text("DELETE FROM metrics"))
+    tables.close()
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "mysql://u:secret@host/x", "sqlite://"])
+def test_an_address_that_is_none_of_a_known_database_is_refused_without_being_shown(url: str):
+    with pytest.raises(Misconfigured) as refused:
+        TrackerDatabase(url, 5.0)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("way", WAYS)

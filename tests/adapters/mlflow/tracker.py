@@ -1,9 +1,12 @@
 """A user's side of a real MLflow server, over REST: makes runs, logs points, ends and deletes runs."""
 
+import base64
 import json
 import math
+import secrets
 import urllib.request
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from evalstopd.adapters.mlflow.http import Http
@@ -24,22 +27,33 @@ class FixedClock:
 class Tracker:
     """One server with a source of ours before it."""
 
-    def __init__(self, uri: str, caps: Caps | None = None, ways: Ways | None = None) -> None:
+    def __init__(
+        self, uri: str, caps: Caps | None = None, ways: Ways | None = None, server: Server | None = None
+    ) -> None:
+        """`server` is how the daemon comes to it, where that is by another way than the user's `uri`."""
         self.uri = uri
-        self.http = Http(Server(uri, timeout_s=30))
+        self.server = replace(server, timeout_s=30) if server is not None else Server(uri, timeout_s=30)
+        self.http = Http(self.server)
         self.source = MlflowSource(self.http, FixedClock(), caps, None, ways)
+        self.experiment = self.make_experiment(secrets.token_hex(8)) if self.server.workspace else "0"
         self.runs = self.source
         self.finder = self.source
 
     def call(self, path: str, body: Mapping[str, object]) -> Any:
-        request = urllib.request.Request(
-            f"{self.uri}/api/2.0/mlflow{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json"}
+        if self.server.username:
+            login = f"{self.server.username}:{self.server.password}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
+        if self.server.workspace:
+            headers["X-MLFLOW-WORKSPACE"] = self.server.workspace
+        request = urllib.request.Request(f"{self.uri}/api/2.0/mlflow{path}", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def make_run(self, tags: Mapping[str, str], params: Mapping[str, str]) -> str:
-        run = self.call("/runs/create", {"experiment_id": "0", "start_time": 1, "tags": _pairs(tags)})["run"]
+        run = self.call("/runs/create", {"experiment_id": self.experiment, "start_time": 1, "tags": _pairs(tags)})[
+            "run"
+        ]
         run_id = str(run["info"]["run_id"])
         if params:
             self.call("/runs/log-batch", {"run_id": run_id, "params": _pairs(params)})
