@@ -5,13 +5,14 @@ PY = $(BASE)/venv/bin/python
 WORKERS ?= $(shell nproc)
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real env bench bench-mlflow bench-cluster bench-queue nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
 	@echo "make demo-slurm  the main job on real parts: Slurm, MLflow, training (Debian, root; a few minutes)"
 	@echo "make demo-compare  the simulator's word against a real cluster: one workload, the daemon off and on (12 minutes)"
 	@echo "make test       everything: linters, types, fast tests, tests on a real Slurm cluster and MLflow server"
+	@echo "make trainers   of these: Hugging Face, TRL and Lightning as real jobs (installs them: 2 GB)"
 
 demo:
 	@tools/environment.sh $(BASE) demo
@@ -32,7 +33,7 @@ env:
 
 test: env
 	@tools/test-packages.sh
-	$(MAKE) --no-print-directory lint fast real
+	$(MAKE) --no-print-directory lint fast real trainers
 
 lint:
 	$(PY) -m ruff format --check .
@@ -44,7 +45,13 @@ fast:
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
 
 real:
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "slurm or mlflow" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "(slurm or mlflow) and not trainers" $(PYTEST)
+
+# Last, for what it installs (2 GB) into the same environment is none of the other tests' business.
+trainers: env
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && tools/environment.sh $(BASE) trainers \
+	  || echo "TRAINERS NOT TESTED: that needs Debian, root and their libraries, which cannot be installed here" >&2
+	$(PY) -m pytest -q -m trainers tests/trainers $(PYTEST)
 
 bench: env
 	$(PY) -m bench

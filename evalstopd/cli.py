@@ -10,6 +10,7 @@ from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd import db_commands, priorities_commands
 from evalstopd.report.audit import commands as audit
+from evalstopd.report.estimates import commands as estimates
 from evalstopd.report.replay.commands import replay, tune
 from evalstopd.undo_command import undo
 
@@ -63,6 +64,7 @@ def start(
     del version
     context.obj = _open_tracker
     context.meta[audit.OPEN_BOOK] = _open_book
+    context.meta[estimates.OPEN_PAST] = _open_past
 
 
 def _open_tracker(config: Path | None) -> object:
@@ -77,6 +79,15 @@ def _open_book(config: Path | None) -> tuple[object, float]:
     from evalstopd.wiring import make_checked_store, make_clock
 
     return make_checked_store(load_settings(config)), make_clock().now_s()
+
+
+def _open_past(config: Path | None, since: str) -> object:
+    from evalstopd.report.scorecard.since import since_s
+    from evalstopd.settings import load_settings
+    from evalstopd.wiring import make_clock, read_past
+
+    now_s = make_clock().now_s()
+    return read_past(load_settings(config), since_s(since or "30d", now_s), now_s)
 
 
 @app.command()
@@ -218,6 +229,7 @@ def scorecard(
 
 app.command()(audit.report)
 app.add_typer(audit.app, name="audit")
+app.command()(estimates.estimates)
 app.add_typer(priorities_commands.app, name="priorities")
 app.command()(replay)
 app.command()(tune)

@@ -13,11 +13,14 @@ from types import FrameType
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.job import Job
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.interval import IntervalTrigger
 
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured
 from evalstopd.loop import TickReport
 
 _HANGUP = b"h"
+JITTER = 0.1
+"""The share of its period by which a tick may come sooner or later."""
 _log = logging.getLogger("evalstopd")
 
 
@@ -29,6 +32,11 @@ def sd_notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.connect("\0" + address[1:] if address.startswith("@") else address)
         sock.sendall(state.encode())
+
+
+def every(tick_s: float) -> IntervalTrigger:
+    """Return when ticks are made: by chance a little sooner or later, so that no two daemons keep asking together."""
+    return IntervalTrigger(seconds=tick_s, timezone="UTC", jitter=JITTER * tick_s)
 
 
 @dataclass(slots=True)
@@ -58,7 +66,7 @@ class Daemon:
         scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
         scheduler.add_job(self._once, misfire_grace_time=None)
         regular = scheduler.add_job(
-            self._once, "interval", seconds=self.tick_s, coalesce=True, max_instances=1, misfire_grace_time=None
+            self._once, every(self.tick_s), coalesce=True, max_instances=1, misfire_grace_time=None
         )
         if self.beat_s:
             self.beat()
@@ -105,7 +113,7 @@ class Daemon:
             _log.exception("the settings stay as they were")
             period_s = self.tick_s
         if period_s != self.tick_s:
-            regular.reschedule("interval", seconds=period_s)
+            regular.reschedule(every(period_s))
             self.tick_s = period_s
         sd_notify("READY=1")
 

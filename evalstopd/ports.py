@@ -1,6 +1,6 @@
 """Every port of the loop: small protocols, batch first. Errors come from `evalstopd.errors` only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,8 +9,10 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, PastLife, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, Job, JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift, Steer
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.errors import EvalstopError
@@ -62,6 +64,12 @@ class Cluster(Protocol):
 
         What does not run is left alone, ended jobs above all. Raises NotRequeueable where Slurm may not requeue it,
         Rejected where there is no right to, Unavailable where the outcome is unknown.
+        """
+
+    def put_back(self, job_id: str) -> None:
+        """Ask to end this running job's life and to queue it for a next one; success proves nothing.
+
+        What does not run is left alone. Raises as `requeue_hold` does.
         """
 
     def release(self, job_id: str) -> None:
@@ -168,7 +176,7 @@ class RunWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinPlace:
-    """Where a pin comes from and goes: the owner's uid, the output folder, the checkpoint's and the pin's name.
+    """Where a pin comes from and goes: the owner's uid, the output folder, the pin's name, the checkpoint's step.
 
     A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant; nor is one whose
     trainer logged another `score` of the metric at the step.
@@ -176,7 +184,6 @@ class PinPlace:
 
     uid: int
     output_dir: str
-    checkpoint: str
     pin: str
     step: int
     since_s: int = 0
@@ -343,8 +350,8 @@ class Changes:
     Watches, pins and intents replace the row of the same name (an intent only if the store has it in a
     state that may lead to the new one, or in the same state); would-be stops and points that are there
     already stay as they are, but a point without a standard error takes one; bindings, remarks, events and breakers'
-    turns are appended. Shifts replace the one of the same job; those of the jobs `unshifted` are removed. There is one
-    credit for an intent: the first one stays as it is.
+    turns are appended. Preemptions replace the one of the same life, shifts the one of the same job; those of the jobs
+    `unshifted` are removed. There is one credit for an intent: the first one stays as it is.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -357,6 +364,7 @@ class Changes:
     remarks: tuple[Remark, ...] = ()
     breakers: tuple[BreakerTurn, ...] = ()
     credits: tuple[Credit, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
     shifts: tuple[Shift, ...] = ()
     unshifted: tuple[JobKey, ...] = ()
 
@@ -373,6 +381,7 @@ class Changes:
                 self.remarks,
                 self.breakers,
                 self.credits,
+                self.preemptions,
                 self.shifts,
                 self.unshifted,
             )
@@ -393,6 +402,9 @@ class Store(Protocol):
 
     def decisions(self, cluster: str, since_s: float) -> tuple[Decision, ...]:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
@@ -518,6 +530,35 @@ class Upkeep(Protocol):
 
         Nothing is forgotten of a job that a stop was decided or booked of, or that has a pin on a disk. Remarks,
         bindings and breakers' turns stay in any case.
+        """
+
+
+class PastJobs(Protocol):
+    """Accounting, asked for the lives of jobs that are over: one call, whatever their number."""
+
+    def ended(self, span: "Span") -> Sequence[PastLife]:
+        """Return the lives that ended within a span.
+
+        Raises Unavailable, also where there are more than can be read at once: ask for a shorter span.
+        """
+
+
+class Histories(Protocol):
+    """What jobs of the past used of their limits, as counts: no jobs, and no names of theirs."""
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Replace these tallies, drop those, and note that all up to a moment is in them, in one transaction.
+
+        Raises Rejected, and writes nothing, where accounting has been read to another moment than `since_s`: another
+        daemon went on. So nothing is counted twice.
         """
 
 

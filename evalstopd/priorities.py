@@ -35,12 +35,12 @@ class Place:
 
 
 def places(ordering: Ordering) -> tuple[Place, ...]:
-    """Return every governed waiting job; without a policy, those that were moved before."""
-    queue, now_s = ordering.ports.cluster.queue(), ordering.ports.clock.now_s()
-    book = ordering.ports.store.book(queue.cluster)
+    """Return every governed waiting job; none without a policy."""
     asked = ordering.asked
     if asked is None:
         return ()
+    queue, now_s = ordering.ports.cluster.queue(), ordering.ports.clock.now_s()
+    book = ordering.ports.store.book(queue.cluster)
     picture = ordering.picture(Snapshot(queue.cluster, now_s, queue.jobs), book, asked, Tally())
     in_lines = [row for line in picture.lines for row in _of_line(line, picture, ordering, now_s)]
     return (*in_lines, *(_apart(each) for each in picture.waiting if each.apart))

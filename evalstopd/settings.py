@@ -24,12 +24,13 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from evalstopd.core.caps import Caps
-from evalstopd.core.detectors import detector
+from evalstopd.core.detectors import DETECTORS, detector
 from evalstopd.core.lineup import PriorityRules
 from evalstopd.core.model import Mode, Rung, StopAction
 from evalstopd.core.policies import ELASTIC, policy
+from evalstopd.core.preempt import PreemptRules
 from evalstopd.core.registry import check_template
-from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.rules import ActionRule, Rules, ServerClass
 from evalstopd.core.shift import Lever
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured
@@ -37,6 +38,8 @@ from evalstopd.errors import Misconfigured
 PREFIX = "EVALSTOPD_"
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
 LOSS_AWARE = "loss-aware"
+# LossAware would take a job's GPUs on the word of numbers that others write.
+PREEMPTIVE = ("srtf-est", "las")
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
 
 
@@ -176,11 +179,24 @@ class ScorecardSettings(_Part):
     enforce_max_wronged: float = Field(default=0.05, ge=0, le=1)
 
 
+class StopActionSettings(_Part):
+    """How some jobs are stopped: those of a partition, with a metric, judged by a rule; what is left out fits all."""
+
+    stop_action: StopAction
+    partition: str = ""
+    metric: str = ""
+    rule: str = ""
+
+
 class EnforceSettings(_Part):
-    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped."""
+    """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped.
+
+    Of `actions` the first that fits a job counts, else `stop_action`.
+    """
 
     override: str = ""
     stop_action: StopAction = StopAction.CANCEL
+    actions: tuple[StopActionSettings, ...] = ()
     notice_s: float = Field(default=1800.0, ge=0)
 
 
@@ -262,6 +278,28 @@ class NotifySettings(_Part):
         return self
 
 
+class EstimateSettings(_Part):
+    """How far back accounting is read for estimates of jobs' lengths; `always`: although no policy needs them."""
+
+    days: float = Field(default=30.0, gt=0, le=3650)
+    always: bool = False
+
+
+class PreemptSettings(_Part):
+    """When a running job is requeued for a waiting one: `policy` srtf-est or las, empty: never. Times in seconds.
+
+    It must have run for `min_run_s`, with a verified checkpoint no older than `fresh_s`; within an hour `per_hour` jobs
+    yield at most, one job `per_job` times. `cost_s` is how long Slurm keeps a requeued job from starting.
+    """
+
+    policy: str = ""
+    cost_s: float = Field(default=120.0, ge=0, le=86400)
+    min_run_s: float = Field(default=1800.0, ge=0)
+    fresh_s: float = Field(default=900.0, gt=0)
+    per_hour: int = Field(default=4, ge=1, le=1000)
+    per_job: int = Field(default=2, ge=1, le=100)
+
+
 class Settings(BaseSettings):
     """All settings, in effect: variables win over the file, the file over the defaults."""
 
@@ -282,6 +320,8 @@ class Settings(BaseSettings):
     daemon: DaemonSettings = DaemonSettings()
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
+    estimates: EstimateSettings = EstimateSettings()
+    preempt: PreemptSettings = PreemptSettings()
     priorities: PrioritySettings = PrioritySettings()
     promotion: PromotionSettings = PromotionSettings()
 
@@ -348,6 +388,9 @@ def make_rules(settings: Settings) -> Rules:
         candidates=settings.rules.candidates,
         caps=Caps(**settings.caps.model_dump()),
         action=settings.enforce.stop_action,
+        actions=tuple(
+            ActionRule(each.stop_action, each.partition, each.metric, each.rule) for each in settings.enforce.actions
+        ),
     )
 
 
@@ -366,6 +409,25 @@ def make_priorities(settings: Settings) -> PriorityRules | None:
         gain=asked.loss_gain if parse_spec(asked.policy).name == LOSS_AWARE else None,
         loss_metric=asked.loss_metric if parse_spec(asked.policy).name == LOSS_AWARE else "",
     )
+
+
+def make_preempt(settings: Settings) -> PreemptRules | None:
+    """Return when running jobs yield to waiting ones; None where they never do."""
+    asked = settings.preempt
+    if not asked.policy:
+        return None
+    return PreemptRules(**{**asked.model_dump(), "policy": policy(asked.policy)})
+
+
+def _check_preempt(asked: PreemptSettings) -> None:
+    if not asked.policy:
+        return
+    try:
+        made = policy(asked.policy)
+    except ValueError as error:
+        raise Misconfigured(f"preempt.policy: {error}") from None
+    if parse_spec(asked.policy).name not in PREEMPTIVE:
+        raise Misconfigured(f"preempt.policy: {made.spec} requeues no running job; {' or '.join(PREEMPTIVE)} does")
 
 
 def _paced(settings: Settings) -> Settings:
@@ -394,7 +456,11 @@ def _check(settings: Settings) -> None:
         detector(settings.rules.rule, settings.rules.mode)
     except ValueError as error:
         raise Misconfigured(f"rules.rule: {error}") from None
+    for each in settings.enforce.actions:
+        if each.rule and each.rule not in DETECTORS:
+            raise Misconfigured(f"enforce.actions: {each.rule!a} is no rule; known: {', '.join(sorted(DETECTORS))}")
     _check_policy(settings.priorities)
+    _check_preempt(settings.preempt)
     if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
         raise Misconfigured('binding.tags: tags prove nothing unless mlflow.server is "authenticated"')
 

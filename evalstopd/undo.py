@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from evalstopd.core.credit import credit_of
@@ -11,7 +12,8 @@ from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
-from evalstopd.ports import Cluster
+from evalstopd.loop.telling import UNDONE
+from evalstopd.ports import Cluster, Message, Notifier
 from evalstopd.report.text import plain, shell_word
 
 _SCRIPT = "SCRIPT is the batch script, with its arguments, that job {job} was submitted with"
@@ -63,11 +65,13 @@ def parse_target(name: str) -> Target:
     return Target(name)
 
 
-def undo(cluster: Cluster, target: Target, caller: Caller, ledger: Ledger | None) -> Undone:
+def undo(
+    cluster: Cluster, target: Target, caller: Caller, ledger: Ledger | None, people: Notifier | None = None
+) -> Undone:
     """Undo one stop. Slurm itself lets nobody but owner, operator and admin release a job or write its comment.
 
-    `ledger` writes the store, if the caller may. Raises Rejected where there is nothing to undo or no right to,
-    Unavailable where the job does not come free.
+    `ledger` writes the store, if the caller may; `people` tells the owner what another one booked there. Raises
+    Rejected where there is nothing to undo or no right to, Unavailable where the job does not come free.
     """
     job = cluster.look([target.job_id]).get(target.job_id)
     if job is not None and not _is_meant(target, job):
@@ -77,7 +81,7 @@ def undo(cluster: Cluster, target: Target, caller: Caller, ledger: Ledger | None
     if job is not None and job.held and _may_be_ours(target.intent, job):
         return _release(cluster, job, target.intent)
     if target.intent is not None and target.intent.state is State.CONFIRMED:
-        return _resume(target.intent, job, caller, ledger)
+        return _resume(target.intent, job, caller, ledger, people)
     if target.intent is None and job is not None and job.phase is Phase.ENDED:
         return _resume_by_slurm(job, caller)
     raise Rejected(_nothing(target, job))
@@ -130,25 +134,42 @@ def _veto(cluster: Cluster, job: Job) -> str:
     return "its comment now says evalstop=keep: it will not be stopped again"
 
 
-def _resume(intent: Intent, job: Job | None, caller: Caller, ledger: Ledger | None) -> Undone:
+def _resume(intent: Intent, job: Job | None, caller: Caller, ledger: Ledger | None, people: Notifier | None) -> Undone:
     """Tell how the work of a cancelled job goes on, and book the credit where the caller may write the store."""
     _check_right(caller, intent.key.uid, intent.key.job_id)
     hours = credit_of(intent, 0.0, "").gpu_hours
     who = "its owner" if caller.uid == intent.key.uid else "an operator"
-    booked = ledger is not None and _booked(ledger, intent, f"undone by {who}")
+    undone = _booked(ledger, intent, f"undone by {who}") if ledger is not None else None
     command = _command(intent.key.job_id, job.work_dir if job is not None else "", intent.kept_path)
+    if ledger is not None and undone is not None and people is not None and caller.uid != intent.key.uid:
+        _tell(ledger, undone, people, command)
     credit = f"{hours:.3f} GPU-hours are credited"
-    when = "" if booked else " once the daemon sees that job in the queue"
+    when = "" if undone is not None else " once the daemon sees that job in the queue"
     lines = (*_told(intent.key.job_id, command), f"{credit}{when}")
-    return Undone(intent.key.job_id, "resume", lines, command, intent.kept_path, hours, booked)
+    return Undone(intent.key.job_id, "resume", lines, command, intent.kept_path, hours, undone is not None)
 
 
-def _booked(ledger: Ledger, intent: Intent, how: str) -> bool:
+def _booked(ledger: Ledger, intent: Intent, how: str) -> Intent | None:
     try:
-        ledger.undo(intent, how)
+        return ledger.undo(intent, how)
     except EvalstopError:
-        return False
-    return True
+        return None
+
+
+def _tell(ledger: Ledger, intent: Intent, people: Notifier, command: str) -> None:
+    """Tell the owner of a stop that another one undid; recorded first, so that it is never told twice.
+
+    The undo holds whatever becomes of the message.
+    """
+    hours, job = credit_of(intent, 0.0, "").gpu_hours, intent.key.job_id
+    text = f"the stop of job {job} was {intent.note}; {hours:.3f} GPU-hours are credited; to go on: {command}"
+    with suppress(EvalstopError):
+        intent = ledger.note(intent, "telling", text, telling=UNDONE)
+        message = Message(intent.key, intent.user, "the stop of your job was undone", text, UNDONE, intent.id)
+        at_once = people.tell(message)
+        people.close()
+        for receipt in [at_once] if at_once is not None else people.receipts():
+            intent = ledger.note(intent, receipt.event, receipt.text, telling="")
 
 
 def _resume_by_slurm(job: Job, caller: Caller) -> Undone:

@@ -5,7 +5,7 @@ import pwd
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
+from evalstopd.core.estimates import History, PastLife
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
@@ -43,10 +44,11 @@ from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.lengths import Lengths
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
-from evalstopd.ports import Changes, Notifier, Ports
+from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
 from evalstopd.priorities import Place, places, told_back
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
@@ -59,32 +61,39 @@ from evalstopd.report.scorecard import (
     read_scorecard,
 )
 from evalstopd.service import Service
-from evalstopd.settings import Settings, load_settings, make_priorities, make_rules
+from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.store.tracker import TrackerDatabase
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
 
 # A command of Slurm's that is late is killed, and waited for, for a second.
 _SPARE_S = 2.0
+# What one reading of accounting may print: more is asked for in smaller pieces.
+_HISTORY_CAP = 16 * 2**20
+_PATIENT_S = 60.0
+NEED_LENGTHS = ("sjf-est", "srtf-est")
 
 
 def make_service(settings: Settings, load: Callable[[], Settings], stopping: threading.Event) -> Service:
     """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
     check(settings.store.url)
     seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+    habits = Habits(make_past_jobs(settings), store, SystemClock(), lambda: estimate_days(service.settings))
 
     def make(now: Settings) -> Loop:
-        loop = seated(make_loop(now, stopping, store=store), seat, now)
+        loop = seated(make_loop(now, stopping, store=store, history=habits.history), seat, now)
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
     name = f"{settings.store.lease}@{socket.gethostname()}"
     now_s = SystemClock().now_s
     service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
+    service.after.append(habits)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
         service.after.append(AfterPass(meters, store, now_s))
@@ -105,9 +114,14 @@ def make_meters(settings: Settings) -> Meters | None:
 
 
 def make_loop(
-    settings: Settings, stopping: threading.Event, *, dry_run: bool = False, store: SqlStore | None = None
+    settings: Settings,
+    stopping: threading.Event,
+    *,
+    dry_run: bool = False,
+    store: SqlStore | None = None,
+    history: Callable[[str], History] | None = None,
 ) -> Loop:
-    """Return the loop over the real cluster, tracker, keeper and store.
+    """Return the loop over the real cluster, tracker, keeper and store; `history` is what estimates rest on.
 
     Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
     enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
@@ -131,7 +145,13 @@ def make_loop(
         should_stop=stopping.is_set,
         registry=make_registry(settings),
     )
-    return Loop(ports, Stance(rules, settings.digest, __version__, make_priorities(settings)))
+    stance = Stance(rules, settings.digest, __version__, make_priorities(settings), make_preempt(settings))
+    known = Lengths(history or _remembered(store), ports.clock)
+    return Loop(ports, stance) if estimate_days(settings) is None else Loop(ports, stance, known, known.of)
+
+
+def _remembered(store: SqlStore) -> Callable[[str], History]:
+    return lambda cluster: store.history(cluster) or History()
 
 
 def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) -> Scorecard:
@@ -216,6 +236,28 @@ def make_cluster(settings: Settings) -> SlurmCluster:
     return SlurmCluster(run=_runner(settings))
 
 
+def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:
+    """Return accounting, bounded in time and in what one answer may hold."""
+    slurm = settings.slurm
+    limit_s = max(slurm.time_limit_s, time_limit_s)
+    return SlurmCluster(ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), limit_s, slurm.path, _HISTORY_CAP))
+
+
+def estimate_days(settings: Settings) -> float | None:
+    """Return how far back accounting is read for estimates; None where nothing needs them."""
+    policies = {each.partition(":")[0] for each in (settings.priorities.policy, settings.preempt.policy)}
+    needed = not policies.isdisjoint(NEED_LENGTHS)
+    return settings.estimates.days if needed or settings.estimates.always else None
+
+
+def read_past(settings: Settings, since_s: float, now_s: float) -> Iterator[PastLife]:
+    """Yield the lives that ended since a moment, a day a call, for who can wait. Raises Unavailable."""
+    past, begin_s = make_past_jobs(settings, _PATIENT_S), float(int(since_s))
+    while begin_s < now_s:
+        yield from past.ended(Span(begin_s, begin_s + DAY_S))
+        begin_s += DAY_S
+
+
 def _runner(settings: Settings) -> ProcessRunner:
     slurm = settings.slurm
     return ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path)
@@ -231,15 +273,17 @@ def undo_stop(name: str, config: Path | None) -> Undone:
 
     Raises as `undo` does, and what is wrong with settings or store where a settings file was named.
     """
-    target, uid, ledger = parse_target(name), os.getuid(), None
+    target, uid, ledger, people = parse_target(name), os.getuid(), None, None
     run = ProcessRunner(os.environ.get("SLURM_CONF"), path=os.environ.get("PATH", os.defpath))
     try:
-        store = make_checked_store(load_settings(config))
+        settings = load_settings(config)
+        store = make_checked_store(settings)
         target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+        people = make_notifier(settings) if _channels(settings) else None  # our log is the caller's terminal
     except (Misconfigured, Unavailable, Fatal):
         if config is not None:
             raise
-    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger)
+    return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger, people)
 
 
 def _found(target: Target, store: SqlStore) -> Target:
@@ -431,6 +475,18 @@ def _telling(settings: Settings) -> str:
     return Several(channels).check() if channels else "messages go to the daemon's log"
 
 
+def preemption(settings: Settings) -> str:
+    """Tell whether running jobs can yield to waiting ones. Raises Unavailable where they should and cannot."""
+    asked = make_preempt(settings)
+    if asked is None:
+        return "no running job yields to a waiting one"
+    if settings.rules.rung < Rung.WARN:
+        raise Unavailable("nobody will yield: on the observe rung no checkpoint is pinned (rules.rung, preempt.policy)")
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable("Slurm does not call this account Operator: it may not requeue the jobs of others")
+    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most"
+
+
 def make_checks(settings: Settings) -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`."""
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
@@ -447,6 +503,7 @@ def make_checks(settings: Settings) -> tuple[Probe, ...]:
         ("scorecard", _card),
         ("kill switch", _switch),
         ("priorities", _priorities),
+        ("preemption", preemption),
         ("notify", _telling),
     )
     return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

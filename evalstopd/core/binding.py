@@ -57,6 +57,7 @@ class RunFacts:
     params: Mapping[str, str]
     metrics: frozenset[str] = frozenset()
     started_ms: int | None = None
+    experiment_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,17 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
+from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
-from evalstopd.core.model import Rung
-from evalstopd.core.watch import Remark
+from evalstopd.core.model import Point, Rung
+from evalstopd.core.watch import Pin, Remark
 
 GENESIS = "0" * 64
 """The hash of a chain without links."""
@@ -25,7 +27,8 @@ class Kind(StrEnum):
     """What a link seals.
 
     DECISION: what an intent was decided on, once. INTENT: all else of an intent, anew at each writing, so that only
-    its last link tells of the row as it is. Events, credits, would-be stops and remarks never change.
+    its last link tells of the row as it is; so with PIN, and with POINTS, a batch of a job's points: all that one
+    transaction brought. FORGOTTEN: a job over for long, whose points and pins were removed. All others never change.
     """
 
     DECISION = "decision"
@@ -34,6 +37,15 @@ class Kind(StrEnum):
     CREDIT = "credit"
     WOULD_BE = "would-be"
     REMARK = "remark"
+    PIN = "pin"
+    BINDING = "binding"
+    BREAKER = "breaker"
+    POINTS = "points"
+    FORGOTTEN = "forgotten"
+
+
+RENEWED = frozenset({Kind.INTENT, Kind.PIN, Kind.POINTS})
+"""Kinds of which only the last link tells of the row as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +156,53 @@ def remark(number: int, each: Remark) -> Entry:
     return Entry(Kind.REMARK, str(number), _sha256(_parts(each)))
 
 
+def pin(each: Pin) -> Entry:
+    """Return what seals a pin as it stands."""
+    return Entry(Kind.PIN, f"{each.key.text}:{each.step}", _sha256(_parts(each, leave=("key", "step"))))
+
+
+def binding(number: int, each: Binding) -> Entry:
+    """Return what seals a binding of this number."""
+    return Entry(Kind.BINDING, str(number), _sha256(_parts(each)))
+
+
+def breaker(number: int, turn: BreakerTurn) -> Entry:
+    """Return what seals a breaker's turn of this number."""
+    return Entry(Kind.BREAKER, str(number), _sha256(_parts(turn)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The points that one transaction brought of a job; `number` tells it from the job's other batches."""
+
+    job: str
+    number: int
+    points: Sequence[Point]
+
+
+def batch(each: Batch) -> Entry:
+    """Return what seals a batch of points, in whatever order they come."""
+    rows = sorted(
+        [
+            p.life,
+            p.step,
+            p.timestamp_ms,
+            p.run_id,
+            p.metric,
+            repr(float(p.value)),
+            float(p.arrived_s) + 0.0,
+            repr(p.stderr),
+        ]
+        for p in each.points
+    )
+    return Entry(Kind.POINTS, f"{each.job}:{each.number}", _sha256(rows))
+
+
+def forgotten(job: str) -> Entry:
+    """Return what tells that points and pins of a job were removed, because it was over for long and undecided."""
+    return Entry(Kind.FORGOTTEN, job, _sha256(job))
+
+
 @dataclass(frozen=True, slots=True)
 class Appended:
     """The rows that one transaction adds to the book; `decided` are the intents that it did not have before."""
@@ -154,25 +213,42 @@ class Appended:
     credits: Sequence[Credit] = ()
     would_be: Sequence[WouldBeStop] = ()
     remarks: Sequence[Remark] = ()
+    bindings: Sequence[Binding] = ()
+    breakers: Sequence[BreakerTurn] = ()
+    pins: Sequence[Pin] = ()
+    batches: Sequence[Batch] = ()
+    forgotten: Sequence[str] = ()
 
     def links(self, length: int, before: str) -> tuple[Link, ...]:
         """Return the links that seal all of it, in this order, after a chain of so many links."""
+        numbers = self.numbers(length)
         entries = [
             *map(decision, self.decided),
             *map(standing, self.intents),
             *map(event, self.events),
             *map(credit, self.credits),
             *map(would_be, self.would_be),
+            *map(remark, numbers[Kind.REMARK], self.remarks),
+            *map(binding, numbers[Kind.BINDING], self.bindings),
+            *map(breaker, numbers[Kind.BREAKER], self.breakers),
+            *map(pin, self.pins),
+            *map(batch, self.batches),
+            *map(forgotten, self.forgotten),
         ]
-        numbers = self.remark_numbers(length)
-        entries += [remark(number, each) for number, each in zip(numbers, self.remarks, strict=True)]
         return extend(length, before, entries)
 
-    def remark_numbers(self, length: int) -> range:
-        """Return the remarks' numbers: those of their links."""
-        others = (self.decided, self.intents, self.events, self.credits, self.would_be)
-        first = length + 1 + sum(map(len, others))
-        return range(first, first + len(self.remarks))
+    def numbers(self, length: int) -> Mapping[Kind, range]:
+        """Return the numbers of rows that bear those of their links."""
+        first = length + 1 + sum(map(len, (self.decided, self.intents, self.events, self.credits, self.would_be)))
+        found: dict[Kind, range] = {}
+        for kind, members in (
+            (Kind.REMARK, self.remarks),
+            (Kind.BINDING, self.bindings),
+            (Kind.BREAKER, self.breakers),
+        ):
+            found[kind] = range(first, first + len(members))
+            first += len(members)
+        return found
 
 
 def _sha256(value: Any) -> str:

@@ -14,6 +14,7 @@ Modes = Sequence[tuple[str, Mode]]
 
 _SHOWN = 4
 _SPEED = re.compile(r"[_/](runtime|(samples|steps|tokens)_per_second|num_tokens|samples|jit_compilation_time|epoch)$")
+_SYSTEM = "system/"  # MLflow's own, of the machine
 _LESS = re.compile(r"(^|[/_.@-])(loss|perplexity|ppl|nll|bpb|wer|cer|mae|r?mse|errors?|error_rate)([/_.@-]|$)")
 _MORE = re.compile(r"(^|[/_.@-])(acc|accurac(y|ies)|f1|bleu|rouge\w*|exact_match|rewards?|win_rate|pass)([/_.@-]|$)")
 _TRAINER_WORDS = {"true": Mode.MAX, "false": Mode.MIN}
@@ -80,7 +81,7 @@ def direction_caution(metric: str, mode: Mode, told: Mode | None, *, stated: boo
 
 
 def _may_judge(name: str, names: Collection[str]) -> bool:
-    if _SPEED.search(name) or is_beside(name, names):
+    if name.startswith(_SYSTEM) or _SPEED.search(name) or is_beside(name, names):
         return False
     return not any(each.refuse for each in metric_cautions(name, names))
 

@@ -91,6 +91,7 @@ class Job:
     `limit_end_s` is when its time limit would end a running job, None where it has none.
     `held` jobs wait until somebody releases them. `eligible_s` is from when on a job may start, None where that is open
     (it is held, or waits for another). `time_limit_s` is None without a limit; `reason` is Slurm's, for waiting.
+    `may_requeue` tells whether it may start anew.
     """
 
     cluster: str
@@ -119,6 +120,7 @@ class Job:
     eligible_s: int | None = 0
     time_limit_s: int | None = None
     reason: str = ""
+    may_requeue: bool = True
 
     @property
     def life(self) -> Life:
@@ -194,7 +196,8 @@ class JobView(NamedTuple):
     """All that a rule or policy may see of a job: the information frontier (paper, section on the frontier).
 
     There is no true duration and no hidden label here, and core cannot import the module that has them.
-    Times in seconds; `estimate_s` is the user's own estimate or time limit; `loss_drop_per_s` the most recent
+    Times in seconds; `estimate_s` is the user's own estimate, on a live cluster his time limit as corrected by
+    core/estimates.py; `loss_drop_per_s` the most recent
     training-loss reduction per second; `progress` an observed share of the work in [0, 1].
     """
 

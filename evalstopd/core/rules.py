@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 from evalstopd.core.binding import COMMENT_ONLY, Trust
 from evalstopd.core.caps import USUAL, Caps
@@ -25,13 +26,32 @@ _CEILING_WHY = "any user can write to an open MLflow server, and the owner did n
 
 
 @dataclass(frozen=True, slots=True)
+class ActionRule:
+    """How jobs of a partition, with a metric, judged by a rule are stopped; what is empty fits all.
+
+    `partition` and `metric` may have `*` in them; `rule` is a rule's name without its numbers.
+    """
+
+    action: StopAction
+    partition: str = ""
+    metric: str = ""
+    rule: str = ""
+
+    def fits(self, partition: str, metric: str, rule: str) -> bool:
+        """Tell whether this is how a job like that is stopped."""
+        pairs = ((self.partition, partition), (self.metric, metric), (self.rule, parse_spec(rule).name))
+        return all(not pattern or fnmatchcase(value, pattern) for pattern, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """The site's rules as pure data. Times in seconds.
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
     the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
-    `trust` says which proofs of a binding count beside the comment.
+    `trust` says which proofs of a binding count beside the comment. Of `actions` the first that fits a job says how it
+    is stopped, else `action`.
     """
 
     rung: Rung = Rung.OBSERVE
@@ -53,6 +73,11 @@ class Rules:
     caps: Caps = USUAL
     action: StopAction = StopAction.CANCEL
     trust: Trust = COMMENT_ONLY
+    actions: tuple[ActionRule, ...] = ()
+
+    def action_for(self, partition: str, metric: str, rule: str) -> StopAction:
+        """Return how a job of a partition, with a metric and judged by a rule, is stopped."""
+        return next((each.action for each in self.actions if each.fits(partition, metric, rule)), self.action)
 
     def as_open(self) -> "Rules":
         """Return the rules for a server that turned out to be open, whatever was declared."""
@@ -98,21 +123,24 @@ def left_whole(first: Terms) -> Standing:
     return Standing(replace(first, rung=Rung.OFF), "a component of a heterogeneous job is not judged alone")
 
 
-def site_terms(rules: Rules) -> Terms:
+def site_terms(rules: Rules, partition: str = "") -> Terms:
     """Return the terms the site gives a job that it sees for the first time."""
+    metric = "" if rules.metrics else rules.metric
     return Terms(
         rules.rung,
         rules.rule,
-        "" if rules.metrics else rules.metric,
+        metric,
         rules.mode,
         trusted=_trusted(rules),
         notice_s=rules.notice_s,
-        action=rules.action,
+        action=rules.action_for(partition, metric, rules.rule),
         items=rules.items,
     )
 
 
-def standing(first: Terms, wishes: Wishes, rules: Rules, *, corroborated: bool = False) -> Standing:
+def standing(
+    first: Terms, wishes: Wishes, rules: Rules, *, partition: str = "", corroborated: bool = False
+) -> Standing:
     """Return the terms a job is judged by now: those it was first seen with, loosened, never tightened.
 
     The owner may lower the rung and choose metric, direction and k (and with k the paper's rule, whatever the
@@ -122,15 +150,16 @@ def standing(first: Terms, wishes: Wishes, rules: Rules, *, corroborated: bool =
     rung, why = _rung(first, wishes, rules)
     ceiling = Rung.ENFORCE if corroborated else _ceiling(first, wishes, rules)
     held = not wishes.faults and rung > ceiling
-    rule = "never" if rules.rule == "never" else first.rule
+    rule = _with_k("never" if rules.rule == "never" else first.rule, wishes.k)
+    metric = wishes.metric or first.metric
     terms = replace(
         first,
         rung=rung,
-        rule=_with_k(rule, wishes.k),
-        metric=wishes.metric or first.metric,
+        rule=rule,
+        metric=metric,
         mode=wishes.mode or _site_mode(first, wishes, rules) or first.mode,
         notice_s=max(first.notice_s, rules.notice_s),
-        action=first.action.at_most(rules.action),
+        action=first.action.at_most(rules.action_for(partition, metric, rule)),
         items=_fewest(first, wishes, rules),
     )
     if not held:

@@ -95,7 +95,11 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
 
 
 def asked_for(change: Change, key: JobKey, nice: int, lever: Lever, now_s: float, known: Shift | None) -> Shift:
-    """Return what is written down before a change is asked for; `nice` is the job's Nice now."""
+    """Return what is written down before a change is asked for; `nice` is the job's Nice now.
+
+    A job that was moved before stays on the lever that moved it: only that one can be taken back.
+    """
+    lever = lever if known is None else known.lever
     value = change.priority
     if lever is Lever.NICE:
         value = nice + change.job.priority - change.priority

@@ -29,7 +29,7 @@ class Signal:
 class Wishes:
     """The tokens of one comment. `faults` is not empty where they contradict: then nothing may be done.
 
-    `undo` is the id of a stopped job whose work this one takes up again.
+    `undo` is the id of a stopped job whose work this one takes up again; `output` the folder of its checkpoints.
     """
 
     run_id: str | None = None
@@ -41,6 +41,7 @@ class Wishes:
     signal: Signal | None = None
     faults: tuple[str, ...] = ()
     undo: str | None = None
+    output: str | None = None
 
 
 @lru_cache(maxsize=_MOST_COMMENTS)
@@ -107,6 +108,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
         "evalstop_mode": ("mode", Mode),
         "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
         "evalstop_signal": ("signal", _signal),
+        "evalstop_output": ("output", _matching(r"[0-9A-Za-z_./@+=-]{1,1000}")),
         UNDO: ("undo", _matching(r"\d{1,12}(_\d{1,9})?")),
     }
 )

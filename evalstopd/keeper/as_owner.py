@@ -2,6 +2,7 @@
 
 The request, of a shape that the keeper has checked, is read from the file descriptor given; one line of JSON on
 standard output is the answer. It follows no link and unpickles nothing.
+Checkpoints are found by step in the layouts of trainers that tell when one is whole; `find` knows them.
 Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ with step-N, step-N.json, best.
 """
 
@@ -29,9 +30,13 @@ MAX_ANSWER = 60_000  # bytes: the pipe to the keeper holds 64 KiB, and is read w
 MAX_NAMES = 10_000  # in an output folder, of which logs are looked for
 MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents are read
 MAX_NAME = 250  # characters of a metric's name
-MARKER = "trainer_state.json"  # trainers write it last
+MARKER = "trainer_state.json"  # Hugging Face's trainers write it last
 CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,15}", re.ASCII)
 LOGGED_BESIDE = ("stderr", "_n", "_items", "samples", "runtime", "samples_per_second", "example_count")
+TRACKER = "latest_checkpointed_iteration.txt"  # verl writes it last, beside its checkpoints
+MAX_TRACKER = 32  # bytes of it
+WEIGHTS = (".pt", ".pth", ".bin", ".ckpt")
+STEP = re.compile(r"(?:^|[^A-Za-z])step([=_-]?)([0-9]{1,15})(?![0-9])", re.ASCII)  # in the name of a file
 NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ELOOP}  # the owner himself may not
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe opens without waiting, to be refused
@@ -49,7 +54,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last four are of verbs pin and log only."""
+    """What the keeper passes on; the last three are of verbs pin and log only."""
 
     verb: str
     uid: int
@@ -58,7 +63,6 @@ class Request(NamedTuple):
     step: int
     max_files: int
     max_bytes: int
-    checkpoint: str = ""
     since_s: int = 0
     metric: str = ""
     score: float = 0.0
@@ -115,9 +119,12 @@ def list_anew(folder: int) -> list[str]:
     return found
 
 
-def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
-    """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged."""
-    status = {name: os.lstat(name, dir_fd=folder) for name in list_anew(folder)}
+def walk(folder: int, prefix: str = "", only: str = "") -> Iterator[tuple[int, str, set[str], dict[str, Entry]]]:
+    """Yield (fd, path below the top and a slash, folders, files) of a folder and each below, all judged.
+
+    With `only` that one name of the top alone.
+    """
+    status = {name: os.lstat(name, dir_fd=folder) for name in ([only] if only else list_anew(folder))}
     found = {name: judge(status[name], prefix + name) for name in status}
     folders = {name for name in found if stat.S_ISDIR(status[name].st_mode)}
     if prefix.count("/") > MAX_DEPTH:
@@ -129,11 +136,11 @@ def walk(folder: int, prefix: str = "") -> Iterator[tuple[int, str, set[str], di
         os.close(inside)
 
 
-def listing(folder: int, limits: Request) -> list[Entry]:
+def listing(folder: int, limits: Request, only: str = "") -> list[Entry]:
     """Describe every file below, sorted by path; refuse more than the limits."""
     found: list[Entry] = []
     size = 0
-    for _, _, _, files in walk(folder):
+    for _, _, _, files in walk(folder, only=only):
         found += files.values()
         size += sum(entry.size for entry in files.values())
         if len(found) > limits.max_files or size > limits.max_bytes:
@@ -141,11 +148,63 @@ def listing(folder: int, limits: Request) -> list[Entry]:
     return sorted(found)
 
 
+class Source(NamedTuple):
+    """A step's checkpoint: a folder, or one file in it, and what its trainer writes last.
+
+    That is a file in the checkpoint (MARKER), one beside it (TRACKER, open), or the end of the file itself.
+    """
+
+    folder: int
+    only: str = ""
+    tracker: int | None = None
+
+    def require_complete(self, step: int, entries: list[Entry]) -> None:
+        """Refuse what the trainer has not finished."""
+        if self.tracker is not None:
+            with open_file(self.tracker, TRACKER) as file:
+                said, written_ns = file.read(MAX_TRACKER), os.fstat(file.fileno()).st_mtime_ns
+            newest = int(said) if said.isdigit() else -1
+            if newest < step or written_ns < max((entry.mtime_ns for entry in entries), default=0):
+                raise Refusal("incomplete", f"{TRACKER} does not tell of step {step} yet")
+        elif not self.only and MARKER not in {entry.path for entry in entries}:
+            raise Refusal("incomplete", f"no {MARKER}")
+
+    def completed_ns(self, entries: list[Entry]) -> int:
+        """Return when it was finished; of what is not, some time in the future."""
+        in_it = self.tracker is None and not self.only
+        last = [entry.mtime_ns for entry in entries if entry.path == MARKER or not in_it]
+        return max(last, default=2**63)
+
+
+def find(output: int, step: int) -> Source:
+    """Find a step's checkpoint: Hugging Face's folder, verl's, or one file that has the step in its name."""
+    with suppress(Missing):
+        return Source(enter(output, f"checkpoint-{step}"))
+    with suppress(Missing):
+        return Source(enter(output, f"global_step_{step}"), tracker=output)
+    found = [(rank, name) for name in list_anew(output) if (rank := rank_of(output, name, step))]
+    if not found:
+        raise Missing("missing", f"no checkpoint of step {step}")
+    return Source(output, only=max(found)[1])
+
+
+def rank_of(output: int, name: str, step: int) -> tuple[bool, int] | None:
+    """Tell how well a file's name says that it is the step's: the rank of the newest is the highest.
+
+    Lightning's `step=50` is the number of steps done; its logger counts from 0 and calls the same step 49.
+    """
+    said = STEP.findall(name) if name.endswith((*WEIGHTS, ".safetensors")) else []
+    if len(said) != 1 or int(said[0][1]) not in {step, step + 1}:
+        return None
+    lightnings = said[0][0] == "=" and name.endswith(".ckpt") and int(said[0][1]) == step + 1
+    status = os.lstat(name, dir_fd=output)
+    fits = stat.S_ISREG(status.st_mode) and (lightnings or int(said[0][1]) == step)
+    return (lightnings, status.st_mtime_ns) if fits else None
+
+
 def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
-    """Refuse unless the marker is there and every known format whole; sync all to disk; seal the folders."""
+    """Refuse unless every known format is whole; sync all to disk; seal the folders."""
     names = {entry.path for entry in entries}
-    if MARKER not in names:
-        raise Refusal(kind, f"no {MARKER}")
     read = 0
     for inside, prefix, _, files in walk(folder):
         for name, entry in files.items():
@@ -176,8 +235,8 @@ def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, wh
         ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
         if 8 + length + max(ends, default=0) != entry.size:
             raise ValueError("size and header differ")
-    elif entry.path.endswith((".pt", ".pth", ".bin", ".ckpt")):
-        check_weights(file, whole=whole)
+    elif entry.path.endswith(WEIGHTS):
+        check_weights(file, whole=whole, alone=len(names) == 1)
 
 
 def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
@@ -227,15 +286,18 @@ def tells(metric: str, name: str) -> bool:
     return name == metric or (name.endswith(LOGGED_BESIDE) and name.isprintable() and len(name) <= MAX_NAME)
 
 
-def check_weights(file: BinaryIO, *, whole: bool) -> None:
+def check_weights(file: BinaryIO, *, whole: bool, alone: bool) -> None:
     """Raise something if a file of weights is empty or, being a zip, has no directory or a wrong CRC.
 
-    What is compressed is not read: trainers store, and a small file may unfold to any size.
+    What is compressed is not read: trainers store, and a small file may unfold to any size. A checkpoint of one file
+    must be a zip, whose directory is written last: nothing else tells that it is whole.
     """
     start = file.read(4)
     if not start:
         raise ValueError("empty")
     if start != b"PK\3\4":
+        if alone:
+            raise ValueError("no zip as torch.save writes it: nothing tells whether it is whole")
         return
     archive = zipfile.ZipFile(file)
     stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
@@ -243,9 +305,9 @@ def check_weights(file: BinaryIO, *, whole: bool) -> None:
         raise ValueError("a wrong CRC")
 
 
-def link_all(source: int, target: int) -> None:
+def link_all(source: Source, target: int) -> None:
     """Link every file below into the target, as fast as may be: the trainer may be deleting them."""
-    for inside, prefix, folders, files in walk(source):
+    for inside, prefix, folders, files in walk(source.folder, only=source.only):
         for name in folders:
             os.mkdir(prefix + name, 0o700, dir_fd=target)
         for name in files:
@@ -294,8 +356,8 @@ class Pin:
         """Make the pin, unless it is there and unchanged."""
         with suppress(Missing):
             return self.verify()
-        source = enter(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.checkpoint)
-        before = listing(source, self.asked)
+        source = find(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.step)
+        before = listing(source.folder, self.asked, source.only)
         self._require_ours(source, before)
         home = self._home(make=True)
         self._clear(home)  # what a child that was killed has left
@@ -308,7 +370,7 @@ class Pin:
         os.fsync(home)
         return self._answer(entries)
 
-    def _draft(self, home: int, source: int, before: list[Entry]) -> list[Entry]:
+    def _draft(self, home: int, source: Source, before: list[Entry]) -> list[Entry]:
         """Make all but the name: the folder under another one, and the manifest."""
         os.mkdir(self.draft, 0o700, dir_fd=home)
         entries = self._fill(source, enter(home, self.draft), before)
@@ -318,15 +380,15 @@ class Pin:
             os.fsync(text.fileno())
         return entries
 
-    def _require_ours(self, source: int, entries: list[Entry]) -> None:
+    def _require_ours(self, source: Source, entries: list[Entry]) -> None:
         """Refuse another checkpoint under the same name: one complete too early, or with another score in its log.
 
         Trainers that evaluate before they save log the step's evals in the marker; others do not, which is fine.
         """
-        if any(entry.path == MARKER and entry.mtime_ns < self.asked.since_s * 10**9 for entry in entries):
+        if source.completed_ns(entries) < self.asked.since_s * 10**9:
             raise Refusal("incomplete", "complete since before the step was evaluated: another checkpoint")
         if MARKER in {entry.path for entry in entries}:
-            with open_file(source, MARKER) as file:
+            with open_file(source.folder, MARKER) as file:
                 scores = logged(file, self.asked.step, self.asked.metric)
             if scores and not any(math.isclose(score, self.asked.score, rel_tol=1e-6) for score in scores):
                 raise Refusal("incomplete", "the trainer's log has another score for the step: another checkpoint")
@@ -336,13 +398,14 @@ class Pin:
         for name in {self.draft, self.manifest} & set(list_anew(home)):
             remove(home, name)
 
-    def _fill(self, source: int, target: int, before: list[Entry]) -> list[Entry]:
+    def _fill(self, source: Source, target: int, before: list[Entry]) -> list[Entry]:
         """Link first, sync last: any other order loses the race with a trainer that rotates."""
         link_all(source, target)
         entries = listing(target, self.asked)
         sizes = [entry[:2] for entry in entries]
-        if listing(source, self.asked) != before or sizes != [entry[:2] for entry in before]:
+        if listing(source.folder, self.asked, source.only) != before or sizes != [entry[:2] for entry in before]:
             raise Refusal("incomplete", "the checkpoint changed while it was pinned")
+        source.require_complete(self.asked.step, entries)
         require_whole(target, entries, "incomplete")
         if listing(target, self.asked) != entries:
             raise Refusal("incomplete", "still being written")

@@ -39,7 +39,6 @@ SHAPES = {  # of a request's fields: type and whole value; text must be printabl
     "step": (int, r"[0-9]{1,15}"),
 }
 SHAPES_OF_PIN = {  # the same, of verbs pin and log alone
-    "checkpoint": (str, r"(?!\.\.?$)[^/]{1,255}"),
     "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint or log complete before is another one under the same name,
     "metric": (str, r".{0,250}"),  # and so is one whose trainer logged another score of this metric
     "score": (float, r"[-+0-9.e]{1,30}"),

@@ -8,6 +8,7 @@ from evalstopd.core.caps import Decision
 from evalstopd.core.corroborate import OwnerLog
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Ending, Job, JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import AT_ONCE, Steer
 from evalstopd.lead.lead import Lead, LedStore
 from evalstopd.ports import (
@@ -62,6 +63,10 @@ class FencedStore:
         """Return the stops that were decided, would have been, or were acted on since then."""
         return self.store.decisions(cluster, since_s)
 
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then."""
+        return self.store.preemptions(cluster, since_s)
+
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids."""
         return self.store.stops_of(cluster, job_ids)
@@ -104,6 +109,11 @@ class FencedCluster:
         """Ask to end this running job's life and to hold it. Raises Deposed without the lease."""
         self.lead.epoch(self.act_s)
         self.cluster.requeue_hold(job_id)
+
+    def put_back(self, job_id: str) -> None:
+        """Ask to requeue this running job. Raises Deposed without the lease."""
+        self.lead.epoch(self.act_s)
+        self.cluster.put_back(job_id)
 
     def release(self, job_id: str) -> None:
         """Let a held job go on. Raises Deposed without the lease."""

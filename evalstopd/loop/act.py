@@ -47,8 +47,11 @@ class Acts:
 
     scene: Scene
 
-    def serve(self, intents: Sequence[Intent]) -> None:
-        """Take every open intent its steps; the cancels of a pass go out together after one last look."""
+    def serve(self, intents: Sequence[Intent]) -> bool:
+        """Take every open intent its steps; the cancels of a pass go out together after one last look.
+
+        Tell whether GPUs may come free by that: a stop was due now, or is not seen to have ended yet.
+        """
         intents = RegistryDesk(self.scene).serve(intents)
         waiting = [self._advance(intent) for intent in intents if not intent.closed]
         ready = [
@@ -60,6 +63,7 @@ class Acts:
             self._end_jobs(self._within_caps(ready))
         closed = [intent for intent in intents if intent.closed]
         self._aftermath.close_up((*closed, *waiting))
+        return bool(ready) or any(intent.state is State.CANCELLED for intent in waiting)
 
     @property
     def _aftermath(self) -> Aftermath:

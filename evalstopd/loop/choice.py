@@ -65,4 +65,5 @@ def _frozen(one: Seen, metric: str, facts: RunFacts, rules: Rules) -> Seen:
     if told is None and metric == rules.metric:
         told = rules.mode
     terms = replace(one.watch.terms, metric=metric, mode=told or guessed_mode(metric) or Mode.MAX)
-    return replace(one, watch=replace(one.watch, terms=terms), standing=standing(terms, one.wishes, rules))
+    stands = standing(terms, one.wishes, rules, partition=one.watch.partition)
+    return replace(one, watch=replace(one.watch, terms=terms), standing=stands)

@@ -11,8 +11,9 @@ from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
-from evalstopd.core.rules import Rules, ServerClass
+from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.observe import Observation
@@ -21,7 +22,6 @@ from evalstopd.loop.telling import early_remark
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
-OUTPUT_DIR_TAG = "evalstop.output_dir"
 _Identity = tuple[str, int, int, float | str]
 
 
@@ -223,7 +223,7 @@ def _case(one: Seen, bound: Bound, reading: RunReading, read: _Merged, *, now_s:
         two_way=bound.two_way,
         proof=bound.proof.value,
         read_life=one.watch.life.restarts,
-        output_dir=_output_dir(reading, rules),
+        output_dir=output_dir(one.wishes, reading.facts, rules),
         reads=after_read(one.watch.reads, now_s, arrived=bool(read.new), tick_s=rules.tick_s, started_s=started_s),
     )
     present = tuple(point for point in read.curve if point.life == watch.life.restarts)
@@ -240,15 +240,6 @@ def _close(
     if not read.new or not evals:
         return watch, ()
     return renewed(watch, evals, terms, verdicts(evals, terms)[-1]), read.new
-
-
-def _output_dir(reading: RunReading, rules: Rules) -> str | None:
-    """Return where the run says its checkpoints go: the parameter, which nobody can change once it is there.
-
-    A tag can be written by anyone on an open server: there it counts for nothing.
-    """
-    tag = reading.facts.tags.get(OUTPUT_DIR_TAG) if rules.server is ServerClass.AUTHENTICATED else None
-    return tag or reading.facts.params.get("output_dir")
 
 
 def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Case, now_s: float) -> Iterable[Remark]:

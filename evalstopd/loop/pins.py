@@ -11,6 +11,7 @@ from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.ports import Changes, PinPlace, Ports
 
+_UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
 _MOST_TRIES = 3
 
 
@@ -66,11 +67,12 @@ class PinDesk:
     def _pin(self, pin: Pin) -> Pin:
         place = self.place(pin)
         if place is None:
-            return self._not_yet(pin, "the run names no output folder")
+            return self._not_yet(pin, _UNTOLD)
         try:
             report = self.ports.keeper.pin(place)
         except (CheckpointMissing, CheckpointIncomplete) as error:
-            return self._not_yet(pin, str(error))
+            guessed = place.output_dir.endswith(f"/{self.watches[pin.key].run_id}/checkpoints")
+            return self._not_yet(pin, f"{_UNTOLD}; where Lightning saves: {error}" if guessed else str(error))
         except CheckpointFailed as error:
             failed = replace(pin, tries=pin.tries + 1, why=str(error))
             return replace(failed, state=PinState.LOST) if failed.tries >= _MOST_TRIES else failed
@@ -120,8 +122,7 @@ class PinDesk:
         if watch is None or one is None or not watch.output_dir:
             return None
         folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
-        names = (f"checkpoint-{pin.step}", pin_name(pin.key))
-        return PinPlace(pin.key.uid, folder, *names, pin.step, int(pin.since_s), watch.metric_now, pin.score)
+        return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, int(pin.since_s), watch.metric_now, pin.score)
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:

@@ -84,7 +84,8 @@ class Ordering:
             self._take_back(stand, snapshot, tally)
         elif is_due(stand, self.asked, snapshot.now_s):
             picture = self.picture(snapshot, replace(book, shifts=stand), self.asked, tally)
-            self._move(moves(picture, self.asked, snapshot.now_s), tally, book.said)
+            back = [taken_back(each, snapshot.now_s) for each in strays(picture, stand, snapshot.jobs)]
+            self._move([*back, *moves(picture, self.asked, snapshot.now_s)], tally, book.said)
 
     def restore(self, tally: Tally) -> int:
         """Take back all that was changed, and look whether it is; return how many jobs could not be seen so.
@@ -202,6 +203,12 @@ def moves(picture: Picture, asked: PriorityRules, now_s: float) -> list[Shift]:
             one = here[change.job.name]
             found.append(asked_for(change, one.key, one.job.nice, asked.lever, now_s, one.shift))
     return [each for each in found if each.lever is Lever.PRIORITY or abs(each.asked) <= NICE_LIMIT]
+
+
+def strays(picture: Picture, shifts: Sequence[Shift], jobs: Sequence[Job]) -> list[Shift]:
+    """Return the moved jobs that wait but are governed no more: by other settings, or in another partition."""
+    here = {each.name for each in picture.waiting}
+    return [each for each in shifts if each.away and each.key.job_id not in here and waits(each, jobs)]
 
 
 def waits(shift: Shift, jobs: Sequence[Job]) -> bool:

@@ -15,6 +15,7 @@ _ACTS = (
     "undone",
     "vetoed",
     "abandoned",
+    "preempted",
 )
 
 

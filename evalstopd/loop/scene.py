@@ -98,7 +98,7 @@ class Scene:
         """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
         if watch is None:
             return Rung.OFF
-        now = standing(watch.terms, wishes, self.rules, corroborated=corroborated)
+        now = standing(watch.terms, wishes, self.rules, partition=watch.partition, corroborated=corroborated)
         return self.seen.at_most(watch, now).terms.rung
 
     def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:

@@ -8,6 +8,7 @@ from evalstopd.core.caps import WINDOW_S, Decision, trips
 from evalstopd.core.lineup import Estimate, PriorityRules, limits
 from evalstopd.core.model import JobKey, Rung, Snapshot
 from evalstopd.core.plan import Stamp
+from evalstopd.core.preempt import PreemptRules
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
@@ -15,8 +16,10 @@ from evalstopd.loop.act import Acts
 from evalstopd.loop.doubt import with_doubts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.lengths import LengthsOf, limits_of
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
+from evalstopd.loop.preempt import Preempting
 from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
@@ -32,13 +35,14 @@ _LOG_TIME_S = 10.0
 class Stance:
     """What stands behind every decision of a loop: the rules, the settings' digest, the version.
 
-    `priorities` None: the order of waiting jobs is Slurm's alone.
+    `priorities` None: the order of waiting jobs is Slurm's alone; `preempt` None: no running job yields.
     """
 
     rules: Rules
     settings_hash: str = ""
     version: str = ""
     priorities: PriorityRules | None = None
+    preempt: PreemptRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Loop:
     ports: Ports
     stance: Stance
     estimate: Estimate = limits
+    lengths: LengthsOf = limits_of
 
     @property
     def ordering(self) -> Ordering:
@@ -135,7 +140,8 @@ class Loop:
         tell_early(self.ports, judgement.plan.warned, now_s, tally)
         ledger = Ledger(self.ports.store, now_s)
         scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
-        Acts(scene).serve(intents)
+        stopping = Acts(scene).serve(intents)
+        Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)
 
 
 def _by_step(pins: tuple[Pin, ...]) -> Mapping[tuple[JobKey, int], Pin]:

@@ -68,12 +68,17 @@ def look_at(sightings: Iterable[Sighting], rules: Rules, now_s: float) -> Iterab
         if silent and rules.trust.comment_only:
             continue
         watch = _present(sighting.watch or _first(sighting, rules, now_s), job)
-        alone = job.het_id is None
-        yield Seen(sighting, watch, wishes, standing(watch.terms, wishes, rules) if alone else left_whole(watch.terms))
+        yield Seen(sighting, watch, wishes, _standing(watch, wishes, rules, alone=job.het_id is None))
+
+
+def _standing(watch: Watch, wishes: Wishes, rules: Rules, *, alone: bool) -> Standing:
+    if not alone:
+        return left_whole(watch.terms)
+    return standing(watch.terms, wishes, rules, partition=watch.partition)
 
 
 def _first(sighting: Sighting, rules: Rules, now_s: float) -> Watch:
-    return Watch(sighting.key, sighting.job.life, now_s, site_terms(rules))
+    return Watch(sighting.key, sighting.job.life, now_s, site_terms(rules, sighting.job.partition))
 
 
 def _present(watch: Watch, job: Job) -> Watch:

@@ -49,8 +49,8 @@ def _place(case: Case) -> PinPlace | None:
     if not watch.output_dir or watch.started_s is None:
         return None
     folder, step = output_folder(job.work_dir, watch.output_dir), case.evals[-1].step
-    names = (f"checkpoint-{step}", pin_name(watch.key))
-    return PinPlace(watch.key.uid, folder, *names, step, math.ceil(watch.started_s), case.standing.terms.metric)
+    since_s, metric = math.ceil(watch.started_s), case.standing.terms.metric
+    return PinPlace(watch.key.uid, folder, pin_name(watch.key), step, since_s, metric)
 
 
 def _evals_of_life(case: Case) -> int:

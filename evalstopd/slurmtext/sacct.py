@@ -2,22 +2,24 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Phase
 from evalstopd.errors import Misconfigured
 from evalstopd.slurmtext.numbers import number
-from evalstopd.slurmtext.states import first_word, phase_of
+from evalstopd.slurmtext.states import REQUEUED, first_word, phase_of
 from evalstopd.slurmtext.tres import count_gpus
 
 FIELDS = ("JobID", "Submit", "Elapsed", "State", "AllocTRES")
-"""What every table must have; TimelimitRaw, JobIDRaw, Account, User and Cluster are read where they are there."""
+"""What every table must have; other fields that `Accounted` has a place for are read where they are there."""
 
 _ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 _EPOCH = re.compile(r"[0-9]{9,12}")
+_NO_TIME = ("", "Unknown", "None")
 _DAY_ONE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,7 +28,7 @@ class Accounted:
     """One life of a job, or one of its steps, as accounting has it; `where` is its place in the file.
 
     `raw_id` is empty where the table has no JobIDRaw. Times in seconds; `submit_s` of a table is local time, so only
-    differences mean anything. `limit_s` is None where there is no limit.
+    differences mean anything. `limit_s` is None where there is no limit, `ended_s` where no end is told.
     """
 
     where: str
@@ -40,6 +42,8 @@ class Accounted:
     account: str = ""
     user: str = ""
     cluster: str = ""
+    name: str = ""
+    ended_s: float | None = None
 
     @property
     def is_step(self) -> bool:
@@ -50,6 +54,15 @@ class Accounted:
     def is_over(self) -> bool:
         """Tell whether the job had ended when the file was written; an unfamiliar state does not prove that."""
         return phase_of(self.state) is Phase.ENDED
+
+    @property
+    def past(self) -> PastLife | None:
+        """Return this as a life that is over; None for a step, and for one that goes on or has no known end."""
+        over = self.is_over or self.state == REQUEUED
+        if self.is_step or not over or self.ended_s is None:
+            return None
+        whose = (self.user, self.account, self.name)
+        return PastLife(*whose, self.limit_s, self.elapsed_s, self.state, self.ended_s, self.submit_s)
 
 
 def read_sacct(name: str, text: str, needed: Collection[str] = FIELDS) -> Iterator[Accounted]:
@@ -62,6 +75,25 @@ def read_sacct(name: str, text: str, needed: Collection[str] = FIELDS) -> Iterat
     return _read_table(name, text.splitlines(), needed)
 
 
+def read_framed(name: str, text: str, fields: Sequence[str], word: str) -> Iterator[Accounted]:
+    """Yield the records of `sacct --parsable2 --noheader --delimiter=WORD` for these fields.
+
+    With a word that no user can know, names may hold anything, newlines too, as long as the last field is none of
+    theirs. Raises Misconfigured for what makes no sense.
+    """
+    first, *rest = text.split(word)
+    record = [first]
+    for place, cell in enumerate(rest, start=1):
+        # The last field of a record and the first one of the next stand between two words, parted by a newline.
+        last, newline, following = cell.partition("\n") if len(record) == len(fields) - 1 else (cell, "", "")
+        record.append(last)
+        if newline:
+            yield _row(f"{name}:{place}", fields, record)
+            record = [following]
+    if record != [""]:
+        raise Misconfigured(f"{name}: sacct's answer is cut short")
+
+
 def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterator[Accounted]:
     header = lines[0].strip().split("|") if lines else []
     for field in needed:
@@ -72,7 +104,7 @@ def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterato
             yield _row(f"{name}:{place}", header, line.rstrip("\n").split("|"))
 
 
-def _row(where: str, header: list[str], cells: list[str]) -> Accounted:
+def _row(where: str, header: Sequence[str], cells: Sequence[str]) -> Accounted:
     if len(cells) != len(header):
         raise Misconfigured(f"{where}: {len(cells)} fields where the header has {len(header)}")
     cell = dict(zip(header, cells, strict=True))
@@ -81,14 +113,16 @@ def _row(where: str, header: list[str], cells: list[str]) -> Accounted:
         where=where,
         job_id=cell["JobID"],
         raw_id=cell.get("JobIDRaw", ""),
-        submit_s=_moment_s(cell["Submit"], where),
+        submit_s=_moment_s(cell["Submit"], "Submit", where),
         elapsed_s=_elapsed_s(cell, where),
         state=first_word(cell["State"]),
-        gpus=count_gpus(cell["AllocTRES"]),
+        gpus=count_gpus(cell.get("AllocTRES", "")),
         limit_s=int(limit) * 60.0 if limit.isdecimal() else None,
         account=cell.get("Account", ""),
         user=cell.get("User", ""),
         cluster=cell.get("Cluster", ""),
+        name=cell.get("JobName", ""),
+        ended_s=None if cell.get("End", "") in _NO_TIME else _moment_s(cell["End"], "End", where),
     )
 
 
@@ -102,14 +136,14 @@ def _elapsed_s(cell: Mapping[str, str], where: str) -> float:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
-def _moment_s(text: str, where: str) -> float:
+def _moment_s(text: str, what: str, where: str) -> float:
     """Return seconds on a calendar: sacct tells local times, or seconds since the epoch where it is asked to."""
     if _EPOCH.fullmatch(text):
         return float(text)
     try:
         return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _DAY_ONE).total_seconds()
     except ValueError:
-        raise Misconfigured(f"{where}: Submit is not a date and time: {text[:40]!a}") from None
+        raise Misconfigured(f"{where}: {what} is not a date and time: {text[:40]!a}") from None
 
 
 def _read_json(name: str, text: str) -> Iterator[Accounted]:
@@ -143,6 +177,8 @@ def _json_record(where: str, record: Any) -> Accounted:
         account=str(record.get("account") or ""),
         user=str(record.get("user") or (record.get("association") or {}).get("user") or ""),
         cluster=str(record.get("cluster") or ""),
+        name=str(record.get("name") or ""),
+        ended_s=float(record["time"].get("end") or 0) or None,
     )
 
 

@@ -106,9 +106,12 @@ def _postgresql(url: URL) -> Engines:
     options |= {"tcp_user_timeout": 2 * _PATIENCE_S * 1000, "keepalives_idle": _PATIENCE_S}
     options |= {"keepalives_interval": _PATIENCE_S, "keepalives_count": 2}
     try:
+        from evalstopd.store.limited import LimitedConnection  # noqa: PLC0415  an extra that few sites need
+
         engine = create_engine(url, connect_args=options, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:
         raise Misconfigured("PostgreSQL needs psycopg: pip install 'evalstopd[postgresql]'") from error
+    event.listen(engine, "do_connect", lambda dialect, record, given, named: LimitedConnection.connect(*given, **named))
     write = engine.execution_options(isolation_level="READ COMMITTED")
     event.listen(write, "begin", _lock)
     return Engines(engine.execution_options(isolation_level="REPEATABLE READ"), write)

@@ -2,17 +2,19 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
 from evalstopd.core import chain
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
-from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Held, Kind, Link
+from evalstopd.core.chain import GENESIS, Appended, Batch, Entry, Head, Held, Kind, Link
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch, lived
@@ -30,10 +32,15 @@ class MemoryStore:
         self._lock = RLock()
         self._pulses: dict[str, Pulse] = {}
         self._leases = turns.MemoryLeases()
+        self._histories: dict[str, History] = {}
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
         self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
+        self._batch_of: dict[JobKey, dict[tuple[int, int, int, str, str, str], int]] = defaultdict(dict)
         self._pins: dict[JobKey, dict[int, Pin]] = defaultdict(dict)
+        self._named: dict[str, JobKey] = {}
+        self._bound: dict[int, Binding] = {}
+        self._turned: dict[int, BreakerTurn] = {}
         self._intents: dict[str, Intent] = {}
         self._intents_of: dict[JobKey, set[str]] = defaultdict(set)
         self._open: dict[str, set[str]] = defaultdict(set)
@@ -48,6 +55,7 @@ class MemoryStore:
         self._links: list[Link] = []
         self._breakers: dict[str, dict[str, BreakerTurn]] = defaultdict(dict)
         self._credits: dict[str, Credit] = {}
+        self._preemptions: dict[tuple[JobKey, Life], Preemption] = {}
         self._shifts: dict[JobKey, Shift] = {}
 
     def record(self, changes: Changes) -> None:
@@ -55,18 +63,17 @@ class MemoryStore:
         with self._lock:
             self._check(changes)
             self._write_watches(changes.watches)
-            for key, point in changes.points:
-                held = self._points[key].setdefault(order.point_identity(point), point)
-                if held.stderr is None:
-                    self._points[key][order.point_identity(point)] = replace(held, stderr=point.stderr)
+            batches = self._write_points(changes.points)
             for pin in changes.pins:
                 self._pins[pin.key][pin.step] = pin
+            self._named |= {key.text: key for key in (*(pin.key for pin in changes.pins), *dict(changes.points))}
             for binding in changes.bindings:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
+            self._preemptions |= {(each.key, each.life): each for each in changes.preemptions}
             self._write_shifts(changes)
-            appended = self._fresh(changes)
+            appended = replace(self._fresh(changes), batches=batches)
             for intent in changes.intents:
                 self._write_intent(intent)
             self._append(appended)
@@ -130,6 +137,12 @@ class MemoryStore:
         """Return the stored points of these jobs, over all their lives and runs; an empty tuple for those without."""
         with self._lock:
             return {key: order.in_point_order(self._points.get(key, {}).values()) for key in keys}
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
+        with self._lock:
+            found = [each for each in self._preemptions.values() if each.key.cluster == cluster]
+            return order.oldest_preemptions(each for each in found if each.at_s >= since_s)
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
@@ -218,12 +231,36 @@ class MemoryStore:
     def held(self, after: int, most: int) -> tuple[Held, ...]:
         """Return the links after a number, in order, each with what its row is now."""
         with self._lock:
-            return tuple(Held(link, self._sealed(link).digest) for link in self._links[after : after + most])
+            found = [(link, self._sealed(link)) for link in self._links[after : after + most]]
+            return tuple(Held(link, entry.digest if entry is not None else None) for link, entry in found)
 
     def unsealed(self, most: int) -> tuple[tuple[str, str], ...]:
         """Return no row: nobody but `record` writes here."""
         del most
         return ()
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.copy()
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+        with self._lock:
+            held = self._histories.get(cluster)
+            return None if held is None else held.read_s
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Write tallies and how far was read. Raises Rejected where that is another moment than `since_s`."""
+        with self._lock:
+            order.check_read(cluster, since_s, self.history_read_s(cluster))
+            held = self._histories.setdefault(cluster, History())
+            held.forget(gone)
+            held.tallies |= {kin: tally.copy() for kin, tally in changed.items()}
+            held.read_until(read_s)
 
     def note_pulse(self, pulse: Pulse) -> None:
         """Keep a daemon's sign of life in the place of its last one."""
@@ -247,8 +284,9 @@ class MemoryStore:
         with self._lock:
             jobs = [each.key for each in self._over(cluster, over_before_s) if self._is_undecided(each.key)][:most]
             for key in jobs:
-                for kind in (self._points, self._pins, self._watches, self._lives):
+                for kind in (self._points, self._batch_of, self._pins, self._watches, self._lives):
                     kind.pop(key, None)
+            self._append(Appended(forgotten=[key.text for key in jobs]))
             return len(jobs)
 
     def _over(self, cluster: str, before_s: float) -> list[Watch]:
@@ -323,7 +361,27 @@ class MemoryStore:
             credits=order.unknown(changes.credits, lambda each: each.intent_id, self._credits),
             would_be=order.unknown(changes.would_be, lambda each: (each.key, each.life), booked),
             remarks=changes.remarks,
+            bindings=changes.bindings,
+            breakers=changes.breakers,
+            pins=changes.pins,
         )
+
+    def _write_points(self, brought: Sequence[tuple[JobKey, Point]]) -> list[Batch]:
+        """Keep points in a batch a job; return the batches that are new, or changed by a standard error that came."""
+        touched: dict[tuple[JobKey, int], None] = {}
+        for key, point in brought:
+            name = order.point_identity(point)
+            held = self._points[key].get(name)
+            if held is None:
+                self._batch_of[key][name] = len(self._links)
+            if held is None or (held.stderr is None and point.stderr is not None):
+                self._points[key][name] = point if held is None else replace(held, stderr=point.stderr)
+                touched[(key, self._batch_of[key][name])] = None
+        return [self._batch(key, number) for key, number in touched]
+
+    def _batch(self, key: JobKey, number: int) -> Batch:
+        names = (name for name, of in self._batch_of.get(key, {}).items() if of == number)
+        return Batch(key.text, number, [self._points[key][name] for name in names])
 
     def _append(self, appended: Appended) -> None:
         length, before = len(self._links), self._links[-1].hash if self._links else GENESIS
@@ -334,27 +392,39 @@ class MemoryStore:
         for stop in appended.would_be:
             self._would_be[stop.key][stop.life] = stop
             self._booked[chain.would_be_name(stop)] = stop
-        for number, remark in zip(appended.remark_numbers(length), appended.remarks, strict=True):
+        numbers = appended.numbers(length)
+        for number, remark in zip(numbers[Kind.REMARK], appended.remarks, strict=True):
             self._numbered[number] = remark
             self._remarks[remark.subject].append((number, remark))
+        self._bound |= dict(zip(numbers[Kind.BINDING], appended.bindings, strict=True))
+        self._turned |= dict(zip(numbers[Kind.BREAKER], appended.breakers, strict=True))
         self._links += appended.links(length, before)
 
-    def _sealed(self, link: Link) -> Entry:
-        """Return what seals a link's row as it is now."""
-        of, _, seq = link.ref.rpartition(":")
-        match link.kind:
-            case Kind.DECISION:
-                return chain.decision(self._intents[link.ref])
-            case Kind.INTENT:
-                return chain.standing(self._intents[link.ref])
-            case Kind.EVENT:
-                return chain.event(self._events[of][int(seq)])
-            case Kind.CREDIT:
-                return chain.credit(self._credits[link.ref])
-            case Kind.WOULD_BE:
-                return chain.would_be(self._booked[link.ref])
-            case _:
-                return chain.remark(link.seq, self._numbered[link.seq])
+    def _sealed(self, link: Link) -> Entry | None:
+        """Return what seals a link's row as it is now; None where there is no such row any more."""
+        of, _, number = link.ref.rpartition(":")
+        look: Mapping[str, Callable[[], Entry | None]] = {
+            Kind.DECISION: lambda: chain.decision(self._intents[link.ref]),
+            Kind.INTENT: lambda: chain.standing(self._intents[link.ref]),
+            Kind.EVENT: lambda: chain.event(self._events[of][int(number)]),
+            Kind.CREDIT: lambda: chain.credit(self._credits[link.ref]),
+            Kind.WOULD_BE: lambda: chain.would_be(self._booked[link.ref]),
+            Kind.REMARK: lambda: chain.remark(link.seq, self._numbered[link.seq]),
+            Kind.BINDING: lambda: chain.binding(link.seq, self._bound[link.seq]),
+            Kind.BREAKER: lambda: chain.breaker(link.seq, self._turned[link.seq]),
+            Kind.PIN: lambda: self._sealed_pin(self._named[of], int(number)),
+            Kind.POINTS: lambda: self._sealed_batch(self._named[of], int(number)),
+            Kind.FORGOTTEN: lambda: chain.forgotten(link.ref),
+        }
+        return look[link.kind]()
+
+    def _sealed_pin(self, key: JobKey, step: int) -> Entry | None:
+        pin = self._pins.get(key, {}).get(step)
+        return chain.pin(pin) if pin is not None else None
+
+    def _sealed_batch(self, key: JobKey, number: int) -> Entry | None:
+        found = self._batch(key, number)
+        return chain.batch(found) if found.points else None
 
     def _to_tend(self, cluster: str) -> list[Intent]:
         closed = [self._intents[each] for each in self._closed.get(cluster, ())]

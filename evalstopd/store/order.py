@@ -7,6 +7,7 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import TRANSITIONS, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
 from evalstopd.errors import Rejected
@@ -79,6 +80,11 @@ def in_scope_order(turns: Iterable[BreakerTurn]) -> tuple[BreakerTurn, ...]:
     return tuple(sorted(turns, key=lambda each: (each.cluster, each.scope)))
 
 
+def oldest_preemptions(asked: Iterable[Preemption]) -> tuple[Preemption, ...]:
+    """Return preemptions by when they were asked for."""
+    return tuple(sorted(asked, key=lambda each: (each.at_s, _key(each.key), each.life)))
+
+
 def in_job_order(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     """Return moved jobs by their keys."""
     return tuple(sorted(shifts, key=lambda each: _key(each.key)))
@@ -118,6 +124,12 @@ def check_move(intent: Intent, stored: State | None) -> None:
     """
     if stored not in (None, intent.state) and intent.state not in TRANSITIONS[State(stored)]:
         raise Rejected(f"another daemon changed intent {intent.id!a} to {stored}; it cannot become {intent.state}")
+
+
+def check_read(cluster: str, since_s: float | None, stored_s: float | None) -> None:
+    """Raise Rejected where accounting has been read to another moment than who writes believes."""
+    if stored_s != since_s:
+        raise Rejected(f"another daemon read the accounting of {cluster!a} up to {stored_s}, not {since_s}")
 
 
 def check_event(event: IntentEvent, stored: IntentEvent | None) -> None:

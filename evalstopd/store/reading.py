@@ -11,6 +11,7 @@ from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, PinState, Remark, Watch
@@ -27,6 +28,7 @@ from evalstopd.store.tables import (
     LifeRow,
     PinRow,
     PointRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
@@ -76,6 +78,13 @@ def breakers(source: Connection, *where: ColumnElement[bool]) -> list[BreakerTur
     last = select(func.max(BreakerRow.id)).where(*where).group_by(BreakerRow.cluster, BreakerRow.scope)
     query = select(*rows.BREAKER_COLUMNS).where(BreakerRow.id.in_(last))
     return [BreakerTurn(*row) for row in source.execute(query)]
+
+
+def preemptions(source: Connection, cluster: str, since_s: float) -> list[Preemption]:
+    """Return the preemptions asked for since then."""
+    query = select(*rows.PREEMPTION_COLUMNS).join(PreemptionRow, PreemptionRow.job == JobRow.job)
+    found = source.execute(query.where(JobRow.cluster == cluster, PreemptionRow.at_s >= since_s))
+    return [rows.preemption_of(row) for row in found]
 
 
 def shifts(source: Connection, cluster: str) -> list[Shift]:
@@ -168,6 +177,20 @@ def remarks_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[i
     """Return the remarks of these numbers, with them."""
     asked = [_REMARKS.where(RemarkRow.id.in_(part)) for part in chunks(numbers)]
     return [(row[0], Remark(*row[1:])) for each in asked for row in source.execute(each)]
+
+
+def bindings_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[int, Binding]]:
+    """Return the bindings of these numbers, with them."""
+    query = select(BindingRow.id, *rows.BINDING_COLUMNS).join(BindingRow, BindingRow.job == JobRow.job)
+    asked = [query.where(BindingRow.id.in_(part)) for part in chunks(numbers)]
+    return [(row[0], Binding(JobKey(*row[1:5]), *row[5:])) for each in asked for row in source.execute(each)]
+
+
+def breakers_numbered(source: Connection, numbers: Sequence[int]) -> list[tuple[int, BreakerTurn]]:
+    """Return the breakers' turns of these numbers, with them."""
+    query = select(BreakerRow.id, *rows.BREAKER_COLUMNS)
+    asked = [query.where(BreakerRow.id.in_(part)) for part in chunks(numbers)]
+    return [(row[0], BreakerTurn(*row[1:])) for each in asked for row in source.execute(each)]
 
 
 def _within(moment: Any, span: Span) -> ColumnElement[bool]:

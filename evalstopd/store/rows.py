@@ -10,6 +10,7 @@ from evalstopd.core.chain import Link
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.shift import Shift
 from evalstopd.core.watch import Lived, Pin, Remark, Terms, Watch
 from evalstopd.store.tables import (
@@ -24,6 +25,7 @@ from evalstopd.store.tables import (
     LinkRow,
     PinRow,
     PointRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
@@ -49,9 +51,9 @@ def watch_values(watch: Watch) -> Values:
     return _shared(watch, WatchRow) | _shared(watch.terms, WatchRow) | _owner(watch.key) | _life(watch.life) | over
 
 
-def point_values(key: JobKey, point: Point) -> Values:
-    """Return the row of a point."""
-    return _shared(point, PointRow) | _owner(key)
+def point_values(key: JobKey, point: Point, batch: int) -> Values:
+    """Return the row of a point that a batch brought."""
+    return _shared(point, PointRow) | _owner(key) | {"batch": batch}
 
 
 def pin_values(pin: Pin) -> Values:
@@ -75,9 +77,9 @@ def would_be_values(stop: WouldBeStop) -> Values:
     return _shared(stop, WouldBeRow) | _owner(stop.key) | _life(stop.life)
 
 
-def binding_values(binding: Binding) -> Values:
-    """Return the row of a binding."""
-    return _shared(binding, BindingRow) | _owner(binding.key)
+def binding_values(number: int, binding: Binding) -> Values:
+    """Return the row of a binding of this number."""
+    return _shared(binding, BindingRow) | _owner(binding.key) | {"id": number}
 
 
 def credit_values(credit: Credit) -> Values:
@@ -95,9 +97,14 @@ def link_values(link: Link) -> Values:
     return _shared(link, LinkRow)
 
 
-def breaker_values(turn: BreakerTurn) -> Values:
-    """Return the row of a breaker's turn."""
-    return _shared(turn, BreakerRow)
+def breaker_values(number: int, turn: BreakerTurn) -> Values:
+    """Return the row of a breaker's turn of this number."""
+    return _shared(turn, BreakerRow) | {"id": number}
+
+
+def preemption_values(asked: Preemption) -> Values:
+    """Return the row of a preemption."""
+    return _shared(asked, PreemptionRow) | _owner(asked.key) | _life(asked.life)
 
 
 def shift_values(shift: Shift) -> Values:
@@ -118,6 +125,8 @@ def _columns(kind: Any, *tables: type[Base]) -> tuple[Any, ...]:
 
 POINT_COLUMNS = (PointRow.job, *(getattr(PointRow, each.name) for each in fields(Point)))
 WATCH_COLUMNS = (*KEY, WatchRow.restarts, WatchRow.submitted_s, *_TERMS, *_columns(Watch, WatchRow, LifeRow))
+BATCHED_COLUMNS = (*POINT_COLUMNS, PointRow.batch)
+BINDING_COLUMNS = (*KEY, *_columns(Binding, BindingRow))
 PIN_COLUMNS = (*KEY, *_columns(Pin, PinRow))
 INTENT_COLUMNS = (*KEY, IntentRow.restarts, IntentRow.submitted_s, *_columns(Intent, IntentRow))
 EVENT_COLUMNS = _columns(IntentEvent, EventRow)
@@ -127,6 +136,12 @@ REMARK_COLUMNS = _columns(Remark, RemarkRow)
 LIVED_COLUMNS = (*KEY, LifeRow.restarts, LifeRow.submitted_s, *_columns(Lived, LifeRow))
 LINK_COLUMNS = _columns(Link, LinkRow)
 BREAKER_COLUMNS = _columns(BreakerTurn, BreakerRow)
+PREEMPTION_COLUMNS = (
+    *KEY,
+    PreemptionRow.restarts,
+    PreemptionRow.submitted_s,
+    *_columns(Preemption, PreemptionRow),
+)
 SHIFT_KEY = (ShiftRow.cluster, ShiftRow.job_id, ShiftRow.uid, ShiftRow.submitted_s)
 SHIFT_COLUMNS = (*SHIFT_KEY, *_columns(Shift, ShiftRow))
 
@@ -145,6 +160,11 @@ def pin_of(row: Sequence[Any]) -> Pin:
 def intent_of(row: Sequence[Any]) -> Intent:
     """Return the intent of a row of INTENT_COLUMNS."""
     return Intent(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
+
+
+def preemption_of(row: Sequence[Any]) -> Preemption:
+    """Return the preemption of a row of PREEMPTION_COLUMNS."""
+    return Preemption(JobKey(*row[:4]), Life(*row[4:6]), *row[6:])
 
 
 def shift_of(row: Sequence[Any]) -> Shift:

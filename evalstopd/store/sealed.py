@@ -12,8 +12,21 @@ from evalstopd.core import chain
 from evalstopd.core.chain import GARBLED, Entry, Head, Held, Kind, Link
 from evalstopd.core.intent import IntentEvent
 from evalstopd.store import reading, rows
+from evalstopd.store.batches import batches_of
 from evalstopd.store.chunks import chunks
-from evalstopd.store.tables import CreditRow, EventRow, HeadRow, IntentRow, LinkRow, RemarkRow, WouldBeRow
+from evalstopd.store.tables import (
+    BindingRow,
+    BreakerRow,
+    CreditRow,
+    EventRow,
+    HeadRow,
+    IntentRow,
+    LinkRow,
+    PinRow,
+    PointRow,
+    RemarkRow,
+    WouldBeRow,
+)
 
 # What a value that this program never wrote makes of reading it.
 _UNREADABLE = (LookupError, OverflowError, TypeError, ValueError)
@@ -32,7 +45,14 @@ def held(source: Connection, after: int, most: int) -> tuple[Held, ...]:
     now = {
         kind: found.digests(source, (link.ref for link in links if link.kind == kind)) for kind, found in _ROWS.items()
     }
-    return tuple(Held(link, now.get(link.kind, {}).get(link.ref)) for link in links)
+    return tuple(Held(link, _found(link, now)) for link in links)
+
+
+def _found(link: Link, now: Mapping[Kind, Mapping[str, str]]) -> str | None:
+    """Return the digest of a link's row; what tells that a job was forgotten has none beside its link."""
+    if link.kind == Kind.FORGOTTEN:
+        return chain.forgotten(link.ref).digest
+    return now.get(Kind(link.kind), {}).get(link.ref) if link.kind in set(Kind) else None
 
 
 def unsealed(source: Connection, most: int) -> tuple[tuple[str, str], ...]:
@@ -40,7 +60,9 @@ def unsealed(source: Connection, most: int) -> tuple[tuple[str, str], ...]:
     found = []
     for kind, name in _NAMES.items():
         sealed = exists().where(LinkRow.ref == name, LinkRow.kind == kind)
-        found += [(str(kind), str(row[0])) for row in source.execute(select(name).where(~sealed).limit(most))]
+        # Distinct: the points of a batch have one name.
+        asked = select(name).where(~sealed).distinct().limit(most)
+        found += [(str(kind), str(row[0])) for row in source.execute(asked)]
     return tuple(found)
 
 
@@ -56,6 +78,10 @@ _NAMES: Mapping[Kind, ColumnElement[str]] = MappingProxyType(
         Kind.CREDIT: CreditRow.intent_id.expression,
         Kind.WOULD_BE: WouldBeRow.job + ":" + _text(WouldBeRow.restarts) + ":" + _text(WouldBeRow.submitted_s),
         Kind.REMARK: _text(RemarkRow.id),
+        Kind.BINDING: _text(BindingRow.id),
+        Kind.BREAKER: _text(BreakerRow.id),
+        Kind.PIN: PinRow.job + ":" + _text(PinRow.step),
+        Kind.POINTS: PointRow.job + ":" + _text(PointRow.batch),
     }
 )
 
@@ -120,11 +146,31 @@ def _remarks(source: Connection, numbers: Sequence[str]) -> list[Entry]:
     return [chain.remark(number, each) for number, each in reading.remarks_numbered(source, [*map(int, numbers)])]
 
 
+def _bindings(source: Connection, numbers: Sequence[str]) -> list[Entry]:
+    return [chain.binding(number, each) for number, each in reading.bindings_numbered(source, [*map(int, numbers)])]
+
+
+def _breakers(source: Connection, numbers: Sequence[str]) -> list[Entry]:
+    return [chain.breaker(number, each) for number, each in reading.breakers_numbered(source, [*map(int, numbers)])]
+
+
+def _pins(source: Connection, jobs: Sequence[str]) -> list[Entry]:
+    return [chain.pin(each) for each in reading.pins(source, jobs)]
+
+
+def _points(source: Connection, jobs: Sequence[str]) -> list[Entry]:
+    return [chain.batch(each) for each in batches_of(source, jobs)]
+
+
+def _of_job(ref: str) -> str:
+    return ref.rpartition(":")[0]
+
+
 def _itself(ref: str) -> str:
     return ref
 
 
-_ROWS: Mapping[str, _Rows] = MappingProxyType(
+_ROWS: Mapping[Kind, _Rows] = MappingProxyType(
     {
         Kind.DECISION: _Rows(_itself, _decisions),
         Kind.INTENT: _Rows(_itself, _standings),
@@ -132,5 +178,9 @@ _ROWS: Mapping[str, _Rows] = MappingProxyType(
         Kind.CREDIT: _Rows(_itself, _credits),
         Kind.WOULD_BE: _Rows(lambda ref: ref.rsplit(":", 2)[0], _would_be),
         Kind.REMARK: _Rows(_itself, _remarks),
+        Kind.BINDING: _Rows(_itself, _bindings),
+        Kind.BREAKER: _Rows(_itself, _breakers),
+        Kind.PIN: _Rows(_of_job, _pins),
+        Kind.POINTS: _Rows(_of_job, _points),
     }
 )

@@ -1,6 +1,6 @@
 """The store on SQLite or PostgreSQL: Store, Archive, Accounts and Chain of the ports, each call one transaction."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import Connection
@@ -9,11 +9,13 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.chain import Head, Held
 from evalstopd.core.credit import Credit
+from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Point
+from evalstopd.core.preempt import Preemption
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
 from evalstopd.ports import Book, Changes, Lease, Pulse, Span
-from evalstopd.store import leases, order, pulses, reading, sealed, upkeep
+from evalstopd.store import habits, leases, order, pulses, reading, sealed, upkeep
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.failures import translated
 from evalstopd.store.version import require_version
@@ -88,6 +90,11 @@ class SqlStore:
         """Return the stops that were decided, would have been, or were acted on since then; the oldest first."""
         with self._reading() as source:
             return order.oldest_decisions(reading.decisions(source, cluster, since_s))
+
+    def preemptions(self, cluster: str, since_s: float) -> tuple[Preemption, ...]:
+        """Return the preemptions asked for since then; the oldest first."""
+        with self._reading() as source:
+            return order.oldest_preemptions(reading.preemptions(source, cluster, since_s))
 
     def stops_of(self, cluster: str, job_ids: Sequence[str]) -> tuple[Intent, ...]:
         """Return the stops done to jobs of these ids: held, confirmed or undone; the one decided last comes first."""
@@ -183,6 +190,23 @@ class SqlStore:
         """Return the last turn of each breaker, by cluster and scope."""
         with self._reading() as source:
             return order.in_scope_order(reading.breakers(source))
+
+    def history(self, cluster: str) -> History | None:
+        """Return what is known of a cluster's jobs; None where nothing was ever read."""
+        with self._reading() as source:
+            return habits.history(source, cluster)
+
+    def history_read_s(self, cluster: str) -> float | None:
+        """Return up to when accounting has been read."""
+        with self._reading() as source:
+            return habits.read_s(source, cluster)
+
+    def note_history(
+        self, cluster: str, since_s: float | None, read_s: float, changed: Mapping[Kin, Tally], gone: Collection[Kin]
+    ) -> None:
+        """Write tallies and how far was read. Raises Rejected where that is another moment than `since_s`."""
+        with self._writing() as connection:
+            habits.note(connection, cluster, since_s, read_s, changed, gone)
 
     def note_pulse(self, pulse: Pulse) -> None:
         """Keep a daemon's sign of life in the place of its last one."""

@@ -8,6 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from evalstopd.core.caps import Turn
 from evalstopd.core.intent import Evidence, State
 from evalstopd.core.model import Ending, Life, Mode, Rung, StopAction
+from evalstopd.core.preempt import PreemptState
 from evalstopd.core.shift import Lever, ShiftState
 from evalstopd.core.watch import EarlyWarning, PinState, Reads
 from evalstopd.core.wishes import Signal
@@ -36,6 +37,7 @@ class Base(DeclarativeBase):
         bool: Boolean(),
         Score: ExactFloat(),
         tuple[str, ...]: Words(),
+        tuple[float, ...]: Words(),
         Evidence: Record(Evidence),
         Ending: Record(Ending),
         Life: Record(Life),
@@ -48,6 +50,7 @@ class Base(DeclarativeBase):
         State: words(State),
         PinState: words(PinState),
         Turn: words(Turn),
+        PreemptState: words(PreemptState),
         Lever: words(Lever),
         ShiftState: words(ShiftState),
     }
@@ -136,6 +139,7 @@ class WatchRow(Base):
 class PointRow(Base):
     """One metric value as the tracker gave it; the key is all that makes a value another one.
 
+    `batch` is the batch of its job's points that a link of the chain seals it with.
     Its migration makes SQLite order the table by its key, so that a job's points are read in one sweep.
     """
 
@@ -150,10 +154,11 @@ class PointRow(Base):
     metric: Mapped[Key]
     arrived_s: Mapped[float]
     stderr: Mapped[Score | None]
+    batch: Mapped[int]
 
 
 class BindingRow(Base):
-    """Which run was proven to be which job's, from when on."""
+    """Which run was proven to be which job's, from when on; numbered by its link. Append-only, by triggers."""
 
     __tablename__ = "bindings"
     __table_args__ = (Index("ix_bindings_run_id", "run_id", "id"),)
@@ -331,6 +336,49 @@ class HeadRow(Base):
     hash: Mapped[str]
 
 
+class HabitRow(Base):
+    """What jobs of a kin used of their time limits: see core/estimates.py. `name` is a digest."""
+
+    __tablename__ = "habits"
+
+    cluster: Mapped[Key]
+    user: Mapped[Key]
+    account: Mapped[Key]
+    name: Mapped[Key]
+    at_s: Mapped[float]
+    ended: Mapped[tuple[float, ...]]
+    cut: Mapped[tuple[float, ...]]
+
+
+class HistoryRow(Base):
+    """Up to when a cluster's accounting has been read into its habits."""
+
+    __tablename__ = "histories"
+
+    cluster: Mapped[Key]
+    read_s: Mapped[float]
+
+
+class PreemptionRow(Base):
+    """That a life of a job was asked to yield to a waiting one, and what became of it."""
+
+    __tablename__ = "preemptions"
+    __table_args__ = (Index("ix_preemptions_at_s", "at_s"),)
+
+    job: Mapped[JobTextKey]
+    restarts: Mapped[KeyInt]
+    submitted_s: Mapped[KeyInt]
+    heir: Mapped[str]
+    gpus: Mapped[int]
+    at_s: Mapped[float]
+    saved_s: Mapped[float]
+    reason: Mapped[str]
+    user: Mapped[str]
+    tries: Mapped[int]
+    state: Mapped[PreemptState]
+    note: Mapped[str]
+
+
 class ShiftRow(Base):
     """A waiting job whose Nice or Priority we changed; removed once it is taken back, or the job is gone."""
 
@@ -352,7 +400,7 @@ class ShiftRow(Base):
 
 
 class BreakerRow(Base):
-    """One turn of a breaker: tripped, or reset by an admin."""
+    """One turn of a breaker: tripped, or reset by an admin; numbered by its link. Append-only, by triggers."""
 
     __tablename__ = "breakers"
     __table_args__ = (Index("ix_breakers_scope", "cluster", "scope", "id"),)

@@ -2,9 +2,11 @@
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select
 
+from evalstopd.core.chain import Appended
 from evalstopd.core.watch import Pin
 from evalstopd.store import order, rows
 from evalstopd.store.tables import Base, IntentRow, JobRow, LifeRow, PinRow, PointRow, WatchRow, WouldBeRow
+from evalstopd.store.writing import append
 
 
 def old_pins(source: Connection, cluster: str, over_before_s: float, most: int) -> list[Pin]:
@@ -26,7 +28,8 @@ def old_pins(source: Connection, cluster: str, over_before_s: float, most: int) 
 def prune(to: Connection, cluster: str, over_before_s: float, most: int) -> int:
     """Forget points, watches, lives and pins' rows of so many jobs over since before a moment; return how many.
 
-    A job with a decision keeps all: the decision can be folded again. So does one with a pin on the disk.
+    A job with a decision keeps all: the decision can be folded again. So does one with a pin on the disk. The chain
+    tells of each job that it was forgotten.
     """
     query = (
         select(WatchRow.job)
@@ -42,6 +45,7 @@ def prune(to: Connection, cluster: str, over_before_s: float, most: int) -> int:
     for kind in kinds:
         column = kind.__table__.c["job"]
         to.execute(delete(kind.__table__).where(column.in_(jobs)))  # type: ignore[arg-type]
+    append(to, Appended(forgotten=jobs))
     return len(jobs)
 
 

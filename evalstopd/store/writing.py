@@ -1,20 +1,20 @@
 """What one transaction of the SQL store writes, kind by kind, in the order that foreign keys ask for."""
 
 from collections.abc import Sequence
-from typing import cast
 
-from sqlalchemy import Connection, Table, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, delete, select
 
-from evalstopd.core.chain import DECIDED, GENESIS, Appended
+from evalstopd.core.chain import DECIDED, GENESIS, Appended, Kind
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life
 from evalstopd.ports import Changes
 from evalstopd.store import rows
+from evalstopd.store.batches import write_points
 from evalstopd.store.chunks import chunks
 from evalstopd.store.order import check_event, check_intent_known, check_move, unknown
 from evalstopd.store.rows import Values
+from evalstopd.store.statements import insert_into, table_of
 from evalstopd.store.tables import (
     Base,
     BindingRow,
@@ -27,15 +27,12 @@ from evalstopd.store.tables import (
     LifeRow,
     LinkRow,
     PinRow,
-    PointRow,
+    PreemptionRow,
     RemarkRow,
     ShiftRow,
     WatchRow,
     WouldBeRow,
 )
-
-# A daemon just started writes a hundred thousand points in one transaction; as rows they take much memory.
-_POINTS_AT_ONCE = 2_000
 
 
 def write(to: Connection, changes: Changes) -> None:
@@ -43,22 +40,29 @@ def write(to: Connection, changes: Changes) -> None:
     _add(to, JobRow, [rows.job_values(key) for key in _keys(changes)])
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
-    for start in range(0, len(changes.points), _POINTS_AT_ONCE):
-        part = changes.points[start : start + _POINTS_AT_ONCE]
-        _write_points(to, [rows.point_values(key, point) for key, point in part])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
-    _add(to, BindingRow, [rows.binding_values(binding) for binding in changes.bindings])
-    _add(to, BreakerRow, [rows.breaker_values(turn) for turn in changes.breakers])
+    _replace(to, PreemptionRow, [rows.preemption_values(each) for each in changes.preemptions])
+    length, _ = _end(to) if changes.points else (0, "")
+    batches = write_points(to, changes.points, length)
     _remove_shifts(to, changes.unshifted)
     _replace(to, ShiftRow, [rows.shift_values(shift) for shift in changes.shifts])
     decided = _write_intents(to, changes.intents)
     events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
     would_be = _fresh_would_be(to, changes.would_be)
-    _append(to, Appended(decided, changes.intents, events, booked, would_be, changes.remarks))
+    numbered = (changes.remarks, changes.bindings, changes.breakers)
+    append(to, Appended(decided, changes.intents, events, booked, would_be, *numbered, changes.pins, batches))
 
 
 def _keys(changes: Changes) -> list[JobKey]:
-    kinds = (changes.watches, changes.pins, changes.intents, changes.would_be, changes.bindings, changes.credits)
+    kinds = (
+        changes.watches,
+        changes.pins,
+        changes.intents,
+        changes.would_be,
+        changes.bindings,
+        changes.credits,
+        changes.preemptions,
+    )
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
 
@@ -101,18 +105,19 @@ def _fresh_would_be(to: Connection, stops: Sequence[WouldBeStop]) -> list[WouldB
     return unknown(stops, lambda stop: (stop.key.text, stop.life), stored)
 
 
-def _append(to: Connection, appended: Appended) -> None:
+def append(to: Connection, appended: Appended) -> None:
     """Insert what is only ever appended, each row with the link that seals it. Writers come one after another."""
     length, before = _end(to)
     links = appended.links(length, before)
     if not links:
         return
-    numbers = appended.remark_numbers(length)
+    numbers = appended.numbers(length)
     _insert_all(to, EventRow, [rows.event_values(event) for event in appended.events])
     _insert_all(to, CreditRow, [rows.credit_values(credit) for credit in appended.credits])
     _insert_all(to, WouldBeRow, [rows.would_be_values(stop) for stop in appended.would_be])
-    remarks = zip(numbers, appended.remarks, strict=True)
-    _insert_all(to, RemarkRow, [rows.remark_values(number, each) for number, each in remarks])
+    _insert_all(to, RemarkRow, list(map(rows.remark_values, numbers[Kind.REMARK], appended.remarks)))
+    _insert_all(to, BindingRow, list(map(rows.binding_values, numbers[Kind.BINDING], appended.bindings)))
+    _insert_all(to, BreakerRow, list(map(rows.breaker_values, numbers[Kind.BREAKER], appended.breakers)))
     _insert_all(to, LinkRow, [rows.link_values(link) for link in links])
     _replace(to, HeadRow, [{"id": 1, "length": links[-1].seq, "hash": links[-1].hash}])
 
@@ -132,47 +137,28 @@ def _fresh_credits(to: Connection, booked: Sequence[Credit]) -> list[Credit]:
     return unknown(booked, lambda credit: credit.intent_id, stored)
 
 
-def _write_points(to: Connection, values: Sequence[Values]) -> None:
-    """Insert points; one that is there already stays, but takes a standard error that it did not have."""
-    if values:
-        insert = _insert(to, PointRow)
-        error = func.coalesce(_table(PointRow).c.stderr, insert.excluded.stderr)
-        to.execute(
-            insert.on_conflict_do_update(index_elements=list(_table(PointRow).primary_key), set_={"stderr": error}),
-            values,
-        )
-
-
 def _remove_shifts(to: Connection, keys: Sequence[JobKey]) -> None:
     for key in keys:
         named = zip(rows.SHIFT_KEY, (key.cluster, key.job_id, key.uid, key.submitted_s), strict=True)
-        to.execute(delete(_table(ShiftRow)).where(*(column == value for column, value in named)))
+        to.execute(delete(table_of(ShiftRow)).where(*(column == value for column, value in named)))
 
 
 def _insert_all(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:
     if values:
-        to.execute(_table(kind).insert(), values)
+        to.execute(table_of(kind).insert(), values)
 
 
 def _add(to: Connection, kind: type[Base], values: Sequence[Values]) -> None:
     """Insert rows; one whose key is there already stays as it is."""
     if values:
-        to.execute(_insert(to, kind).on_conflict_do_nothing(), values)
+        to.execute(insert_into(to, kind).on_conflict_do_nothing(), values)
 
 
 def _replace(to: Connection, kind: type[Base], values: Sequence[Values], keep: tuple[str, ...] = ()) -> None:
     """Insert rows; one whose key is there already gets the new values, except those to `keep`."""
     if values:
-        insert = _insert(to, kind)
-        key = list(_table(kind).primary_key)
+        insert = insert_into(to, kind)
+        key = list(table_of(kind).primary_key)
         fixed = {*keep, *(column.name for column in key)}
         changed = {name: column for name, column in insert.excluded.items() if name not in fixed}
         to.execute(insert.on_conflict_do_update(index_elements=key, set_=changed), values)
-
-
-def _insert(to: Connection, kind: type[Base]) -> sqlite.Insert | postgresql.Insert:
-    return sqlite.insert(_table(kind)) if to.dialect.name == "sqlite" else postgresql.insert(_table(kind))
-
-
-def _table(kind: type[Base]) -> Table:
-    return cast("Table", kind.__table__)

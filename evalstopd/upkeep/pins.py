@@ -61,7 +61,7 @@ def place_of(pin: Pin) -> PinPlace | None:
     folder, hidden = posixpath.split(above)
     if hidden != ".evalstop" or step != f"step-{pin.step}" or not folder.startswith("/"):
         return None
-    return PinPlace(pin.key.uid, posixpath.join(folder, hidden), f"checkpoint-{pin.step}", name, pin.step)
+    return PinPlace(pin.key.uid, posixpath.join(folder, hidden), name, pin.step)
 
 
 def _remarks(gone: list[Pin], now_s: float) -> Iterator[Remark]:

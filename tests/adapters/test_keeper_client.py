@@ -52,7 +52,7 @@ def told(**changes: object) -> bytes:
 
 
 def at(place: World, step: int = 200) -> PinPlace:
-    return PinPlace(place.alice.pw_uid, str(place.run), f"checkpoint-{step}", "c-7-100", step)
+    return PinPlace(place.alice.pw_uid, str(place.run), "c-7-100", step)
 
 
 @as_root
@@ -72,7 +72,7 @@ def test_a_pin_is_made_verified_published_and_dropped(place: World, client: Keep
 
 @as_root
 def test_each_refusal_is_the_ports_error(place: World, client: KeeperPort) -> None:
-    with pytest.raises(CheckpointMissing, match="no folder checkpoint-200"):
+    with pytest.raises(CheckpointMissing, match="no checkpoint of step 200"):
         client.pin(at(place))
     folder = place.save()
     with pytest.raises(CheckpointMissing):
@@ -156,7 +156,7 @@ def test_no_answer_is_taken_for_more_than_it_says(
     tmp_path: Path, answer: bytes | None, error: type[EvalstopError]
 ) -> None:
     with answering(tmp_path / "s", answer) as client, pytest.raises(error) as caught:
-        client.pin(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+        client.pin(PinPlace(1000, "/x", "c-1-1", 1))
 
     assert type(caught.value) is error
     assert str(caught.value).isprintable()
@@ -164,7 +164,7 @@ def test_no_answer_is_taken_for_more_than_it_says(
 
 def test_an_answer_of_the_known_shape_is_taken(tmp_path: Path) -> None:
     with answering(tmp_path / "s", told()) as client:
-        report = client.pin(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+        report = client.pin(PinPlace(1000, "/x", "c-1-1", 1))
 
     assert report == PinReport("/x/.evalstop/c-1-1/step-1", 1, 1, "f" * 64)
 
@@ -220,11 +220,11 @@ def test_the_owners_log_is_read(place: World, client: KeeperPort) -> None:
 )
 def test_no_log_is_taken_for_more_than_it_says(tmp_path: Path, changes: dict[str, object]) -> None:
     with answering(tmp_path / "s", log_told(**changes)) as client, pytest.raises(Unavailable, match="unknown shape"):
-        client.log(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+        client.log(PinPlace(1000, "/x", "c-1-1", 1))
 
 
 def test_a_log_of_the_known_shape_is_taken(tmp_path: Path) -> None:
     with answering(tmp_path / "s", log_told()) as client:
-        log = client.log(PinPlace(1000, "/x", "checkpoint-1", "c-1-1", 1))
+        log = client.log(PinPlace(1000, "/x", "c-1-1", 1))
 
     assert log == OwnerLog("trainer_state.json", "f" * 64, {"m": ((1, 0.5),)})

@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from evalstopd.core.model import Job, Life, Phase
+from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import Cluster, EndingQuery
 
@@ -130,6 +131,13 @@ class ClusterContract:
         world.cluster.cancel([gone])
         world.cluster.cancel([])
 
+    def test_nice_is_set_for_those_that_wait_and_whoever_does_not_is_no_error(self, world: ClusterWorld) -> None:
+        waiting, running = world.submit_waiting(world.alice), world.submit(world.bob)
+        world.cluster.steer([Steer(running, nice=7), Steer(UNKNOWN_ID, nice=7), Steer(waiting, nice=-7)])
+        world.until(lambda: world.cluster.look([waiting])[waiting].nice == -7)
+        assert world.cluster.look([running])[running].nice == 0
+        world.cluster.steer([])
+
     def test_a_signal_reaches_the_batch_script_and_the_job_goes_on(self, world: ClusterWorld) -> None:
         first, *_, last = world.submit_array(world.alice, 3)
         world.cluster.signal(last, "USR1")
@@ -167,6 +175,25 @@ class ClusterContract:
         world.cluster.release(job_id)
         world.until(lambda: not world.cluster.look([job_id])[job_id].held)
         assert world.cluster.look([job_id])[job_id].life == job.life
+
+    def test_a_job_that_is_put_back_frees_its_gpus_and_waits_in_a_new_life(self, world: ClusterWorld) -> None:
+        """What does not run, and what may not be requeued, stays as it is."""
+        job_id, gone, waits = world.submit(world.alice), world.submit(world.alice), world.submit_waiting(world.alice)
+        fixed = world.submit_fixed(world.alice)
+        world.finish(gone)
+        world.until(lambda: self.phases(world, gone) == [Phase.ENDED])
+        first, *others = self.lives(world, job_id, gone, waits, fixed)
+        for each in (job_id, gone, waits, UNKNOWN_ID):
+            world.cluster.put_back(each)
+        with pytest.raises(NotRequeueable):
+            world.cluster.put_back(fixed)
+        world.until(lambda: world.cluster.look([job_id])[job_id].restarts == 1)
+        world.until(lambda: bool(world.cluster.endings([first])))
+        job = world.cluster.look([job_id])[job_id]
+        assert not job.held
+        assert world.cluster.endings([first])[first].state == "REQUEUED"
+        assert self.lives(world, gone, waits, fixed) == others
+        assert self.phases(world, gone, waits, fixed) == [Phase.ENDED, Phase.PENDING, Phase.RUNNING]
 
     @pytest.mark.parametrize("task", [0, -1])
     def test_one_task_of_an_array_is_requeued_and_held_alone(self, world: ClusterWorld, task: int) -> None:
@@ -237,9 +264,11 @@ class ClusterContract:
             lambda: cluster.look([job_id]),
             lambda: cluster.cancel([job_id]),
             lambda: cluster.requeue_hold(job_id),
+            lambda: cluster.put_back(job_id),
             lambda: cluster.release(job_id),
             lambda: cluster.signal(job_id, "USR1"),
             lambda: cluster.set_comment(job_id, "x"),
+            lambda: cluster.steer([Steer(job_id, nice=1)]),
         ]
         # All at once: each may take its whole time limit.
         with world.down(), ThreadPoolExecutor() as pool:

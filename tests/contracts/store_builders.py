@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung, StopAction
+from evalstopd.core.preempt import Preemption, PreemptState
 from evalstopd.core.shift import Lever, Shift, ShiftState
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Reads, Remark, Terms, Watch
 from evalstopd.core.wishes import Signal
@@ -192,5 +193,8 @@ credits_differ = st.fixed_dictionaries(
 )
 shifts = st.builds(
     Shift, keys, st.sampled_from(Lever), whole, whole, whole, whole, times, whole, st.sampled_from(ShiftState), texts
+)
+preemptions = st.builds(
+    Preemption, keys, lives, texts, whole, times, times, texts, texts, whole, st.sampled_from(PreemptState), texts
 )
 would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)

@@ -1,5 +1,6 @@
 """What every store must do, whatever holds it: one class, run over memory, SQLite and PostgreSQL."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +11,14 @@ from typing import Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision, Turn
 from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
-from evalstopd.core.model import JobKey
+from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.preempt import Preemption, PreemptState
 from evalstopd.core.shift import Shift, ShiftState
 from evalstopd.core.watch import PinState, Remark, lived
 from evalstopd.errors import Rejected
@@ -457,7 +461,7 @@ class StoreContract:
 
     def test_every_row_that_is_appended_gets_a_link_and_the_head_is_the_last(self, store: AnyStore) -> None:
         planned = make.intent()
-        store.record(Changes(watches=(watch(),), points=((key(), point()),), pins=(make.pin(),)))
+        store.record(Changes(watches=(watch(),)))
         unsealed = store.head()
         store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(make.would_be(),)))
         store.record(Changes(intents=(replace(planned, events=2),), events=(make.event(planned, 1),)))
@@ -476,6 +480,40 @@ class StoreContract:
         assert (head.length, head.hash) == (9, links[-1].hash)
         assert [held.link for held in store.held(2, 3)] == links[2:5]
         assert verify(store, head).good
+
+    def test_points_are_sealed_in_a_batch_a_job_and_pins_bindings_and_breakers_row_by_row(
+        self, store: AnyStore
+    ) -> None:
+        points = ((key(), point(1)), (key("8"), point(1)), (key(), point(2, math.nan, stderr=0.1)))
+        turn = BreakerTurn(CLUSTER, "site", Turn.TRIPPED, 1.0, 2.0, "too many")
+        store.record(Changes(points=points, pins=(make.pin(),), bindings=(make.binding(),), breakers=(turn,)))
+        store.record(Changes(points=((key(), point(3)),), pins=(make.pin(state=PinState.PINNED),)))
+        refs = [(held.link.kind, held.link.ref) for held in store.held(0, 99)]
+
+        job, other = key().text, key("8").text
+        assert refs == [
+            ("binding", "1"), ("breaker", "2"), ("pin", f"{job}:20"), ("points", f"{job}:0"), ("points", f"{other}:0"),
+            ("pin", f"{job}:20"), ("points", f"{job}:5"),
+        ]  # fmt: skip
+        assert verify(store).good
+        assert store.holders(["run-1"]) == {"run-1": make.binding()}
+        assert store.breakers() == (turn,)
+
+    def test_points_that_are_there_already_get_no_link_and_a_late_error_seals_its_batch_anew(
+        self, store: AnyStore
+    ) -> None:
+        points = tuple((key(), point(step)) for step in (1, 2, 3))
+        store.record(Changes(points=points))
+        store.record(Changes(points=points))
+        assert len(store.held(0, 99)) == 1
+        late = ((key(), point(2, stderr=0.25)), (key(), point(4)))
+        store.record(Changes(points=late))
+        store.record(Changes(points=((key(), point(2, stderr=0.5)),)))
+        links = [held.link for held in store.held(0, 99)]
+
+        assert sorted(link.ref for link in links) == [f"{key().text}:0", f"{key().text}:0", f"{key().text}:1"]
+        assert [each.stderr for each in store.points([key()])[key()]] == [None, 0.25, None, None]
+        assert verify(store).good
 
     def test_what_is_there_already_or_refused_gets_no_link(self, store: AnyStore) -> None:
         planned = make.intent()
@@ -505,6 +543,20 @@ class StoreContract:
         store.record(Changes(intents=(make.intent(state=State.WARNED, evidence=rewritten, created_s=0.0),)))
 
         assert verify(store).good
+
+    @edges
+    @given(points=st.lists(make.points, max_size=4), pin=make.pins, text=make.texts, at_s=make.times)
+    def test_any_point_pin_binding_or_breaker_is_sealed_as_it_is_read_back(
+        self, store: AnyStore, fresh: Fresh, points: list[Point], pin: Any, text: str, at_s: float
+    ) -> None:
+        pin = replace(pin, key=fresh(pin.key))
+        bound = Binding(pin.key, text, text, two_way=True, since_s=at_s)
+        turn = BreakerTurn(CLUSTER, text, Turn.RESET, at_s, at_s, text, text)
+        brought = tuple((pin.key, each) for each in points)
+        store.record(Changes(points=brought, pins=(pin,), bindings=(bound,), breakers=(turn,)))
+        store.record(Changes(points=tuple((pin.key, replace(each, stderr=0.5)) for each in points)))
+
+        assert verify(store).breaks == ()
 
     @edges
     @given(intent=make.intents, stop=make.would_bes, remark=make.remarks, text=make.texts, at_s=make.times)
@@ -629,6 +681,24 @@ class StoreContract:
         store.record(Changes(shifts=(make.shift(asked=5),), unshifted=(key(),)))
 
         assert [each.asked for each in store.book(CLUSTER).shifts] == [5]
+
+    @edges
+    @given(make.preemptions)
+    def test_any_preemption_is_read_back(self, store: AnyStore, asked: Preemption) -> None:
+        store.record(Changes(preemptions=(asked,)))
+
+        assert asked in store.preemptions(asked.key.cluster, asked.at_s)
+
+    def test_a_preemption_replaces_the_one_of_the_same_life_and_old_ones_are_left_out(self, store: AnyStore) -> None:
+        first = Preemption(key(), Life(0, 100), "9", 8, 50.0, 40.0, HOSTILE)
+        later = replace(first, life=Life(1, 200), at_s=60.0)
+        other = replace(first, key=key("8"), at_s=55.0)
+        store.record(Changes(preemptions=(later, other, first, replace(first, key=key("7", cluster="beta")))))
+        done = replace(first.ended(PreemptState.DONE, HOSTILE), tries=2)
+        store.record(Changes(preemptions=(done,)))
+
+        assert store.preemptions(CLUSTER, 0.0) == (done, other, later)
+        assert store.preemptions(CLUSTER, 55.0) == (other, later)
 
     def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
         watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))

@@ -96,7 +96,9 @@ def test_a_held_job_starts_once_it_is_released_and_may(released_after_s: int, st
 
 
 class TestEmulatedCluster(ClusterContract):
-    """The contract, but for what is not emulated: a scheduler that does not answer."""
+    """The contract, but for what is not emulated: a scheduler that does not answer, and priorities."""
+
+    test_nice_is_set_for_those_that_wait_and_whoever_does_not_is_no_error = None
 
     test_a_scheduler_that_is_away_is_unavailable_and_back_afterwards = None
 

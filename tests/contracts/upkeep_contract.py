@@ -111,7 +111,8 @@ class UpkeepContract:
         assert store.remarks_of([plain.text]) == (make.remark(plain.text),)
         assert store.holders(["run-1"])["run-1"].key == plain
         assert store.find("3") == ()
-        assert verify(store).good
+        found = verify(store)
+        assert (found.good, found.forgotten) == (True, 1)
 
     def test_a_job_with_a_pin_on_the_disk_is_kept_until_the_pin_is_gone(self, store: AnyStore) -> None:
         store.record(Changes(watches=(over(key()),), pins=(pinned(key()),)))
@@ -120,6 +121,7 @@ class UpkeepContract:
 
         assert store.prune(CLUSTER, LIMIT_S, 10) == 1
         assert store.pins_of([key()]) == ()
+        assert verify(store).good
 
     def test_a_job_that_comes_again_under_the_same_key_is_watched_anew(self, store: AnyStore) -> None:
         store.record(Changes(watches=(over(key()),), points=((key(), point()),)))
@@ -128,6 +130,7 @@ class UpkeepContract:
 
         assert store.book(CLUSTER).watches == (watch(),)
         assert store.points([key()]) == {key(): (point(2),)}
+        assert verify(store).good
 
     # --- signs of life
 

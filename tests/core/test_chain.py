@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core import chain
-from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Link, extend, parse_head, seal
+from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Kind, Link, extend, parse_head, seal
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life, Rung
@@ -116,7 +116,7 @@ def test_a_transactions_rows_are_linked_in_a_fixed_order_and_remarks_are_numbere
         "decision", "intent", "intent", "event", "credit", "would-be", "remark", "remark",
     ]  # fmt: skip
     assert [(each.seq, each.ref) for each in links[-2:]] == [(17, "17"), (18, "18")]
-    assert list(ALL.remark_numbers(10)) == [17, 18]
+    assert list(ALL.numbers(10)[Kind.REMARK]) == [17, 18]
     assert links[0] == extend(10, GENESIS, [chain.decision(INTENT)])[0]
 
 
@@ -124,8 +124,10 @@ def test_a_transactions_rows_are_linked_in_a_fixed_order_and_remarks_are_numbere
 def test_every_row_before_a_remark_moves_its_number(gone: str) -> None:
     fewer = replace(ALL, **{gone: ()})
 
-    assert fewer.remark_numbers(0)[0] == ALL.remark_numbers(0)[0] - len(getattr(ALL, gone))
-    assert [each.seq for each in fewer.links(0, GENESIS) if each.kind == "remark"] == list(fewer.remark_numbers(0))
+    assert fewer.numbers(0)[Kind.REMARK][0] == ALL.numbers(0)[Kind.REMARK][0] - len(getattr(ALL, gone))
+    assert [each.seq for each in fewer.links(0, GENESIS) if each.kind == "remark"] == list(
+        fewer.numbers(0)[Kind.REMARK]
+    )
 
 
 HASH = "0123456789abcdef" * 4

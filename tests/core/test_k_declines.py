@@ -217,3 +217,28 @@ def test_a_run_that_begins_with_no_score_has_not_declined() -> None:
     rule = KDeclines(2)
 
     assert rule.step(rule.start(VIEW), Eval(1, math.nan))[1] == KeepGoing()
+
+
+def run_of(run_id: str, start_ms: int, scores: dict[int, float], life: int = 0) -> list[Point]:
+    return [Point(run_id, step, score, start_ms + step, life) for step, score in scores.items()]
+
+
+def test_a_later_run_that_starts_earlier_takes_the_place_of_what_the_run_before_it_held_from_there() -> None:
+    first = run_of("sft", 0, {10: 0.5, 20: 0.7, 30: 0.9})
+    for start, steps in ((10, [10, 20]), (20, [10, 20, 30]), (31, [10, 20, 30, 31, 41])):
+        second = run_of("rl", 1_000, {start: 0.1, start + 10: 0.2})
+        points = [*first, *second]
+        assert [each.step for each in curve(points)] == steps
+        assert curve(points) == curve(points[::-1])
+        assert [each.score for each in curve(points)][-2:] == [0.1, 0.2]
+
+
+def test_a_run_that_lives_on_beside_a_shorter_one_before_it_is_whole() -> None:
+    """A single point of an earlier run (an evaluation before training) takes nothing from a later one."""
+    points = [*run_of("eval", 0, {0: 0.2}), *run_of("train", 1_000, {0: 0.1, 10: 0.5, 20: 0.6})]
+    assert [each.score for each in curve(points)] == [0.1, 0.5, 0.6]
+
+
+def test_runs_that_began_at_the_same_moment_take_nothing_from_each_other() -> None:
+    points = [Point("a", 1, 0.1, 5), Point("a", 3, 0.3, 7), Point("b", 2, 0.2, 5)]
+    assert [each.score for each in curve(points)] == [0.1, 0.2, 0.3]

@@ -26,7 +26,17 @@ def test_the_first_pattern_that_fits_chooses(names: set[str], chosen: str):
     assert choose(names, SITE) == chosen
 
 
-@pytest.mark.parametrize("names", [set(), TRAINER, TRAINER | SPEEDS, {"eval_reward"}, {"rewards/margins", "eval_loss"}])
+@pytest.mark.parametrize(
+    "names",
+    [
+        set(),
+        TRAINER,
+        TRAINER | SPEEDS,
+        {"eval_reward"},
+        {"rewards/margins", "eval_loss"},
+        {"system/cpu_utilization_percentage", "system/gpu_0_utilization_percentage"},
+    ],
+)
 def test_a_training_loss_or_reward_and_a_speed_are_never_chosen(names: set[str]):
     """The loss of a preference training rises in healthy runs; eval_reward of GRPO is the reward that gets gamed."""
     assert choose(names, (*SITE, "*")) is None or choose(names, SITE) is None

@@ -8,6 +8,7 @@ from evalstopd.core.binding import Trust
 from evalstopd.core.detectors import KDeclines
 from evalstopd.core.model import Job, Mode, Phase, Rung, StopAction
 from evalstopd.core.rules import (
+    ActionRule,
     Rules,
     ServerClass,
     format_spec,
@@ -75,6 +76,44 @@ def test_a_harsher_stop_never_reaches_a_job_already_seen_a_gentler_one_does(firs
     terms = standing(site_terms(replace(SITE, action=first)), parse_comment(""), replace(SITE, action=now)).terms
 
     assert terms.action is order[min(order.index(first), order.index(now))]
+
+
+ACTIONS = (
+    ActionRule(StopAction.REQUEUE_HOLD, partition="long*"),
+    ActionRule(StopAction.HOLD_OR_CANCEL, metric="eval/*", rule="k-declines"),
+    ActionRule(StopAction.CANCEL, rule="recommended"),
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "metric", "rule", "action"),
+    [
+        ("long-2", "eval/x", "k-declines:k=2", StopAction.REQUEUE_HOLD),
+        ("gpu", "eval/x", "k-declines:k=2", StopAction.HOLD_OR_CANCEL),
+        ("gpu", "score", "k-declines:k=2", StopAction.REQUEUE_HOLD),
+        ("gpu", "eval/x", "recommended", StopAction.CANCEL),
+    ],
+)
+def test_the_first_entry_that_fits_says_how_a_job_is_stopped(
+    partition: str, metric: str, rule: str, action: StopAction
+) -> None:
+    rules = replace(SITE, action=StopAction.REQUEUE_HOLD, actions=ACTIONS)
+
+    assert rules.action_for(partition, metric, rule) is action
+    seen = site_terms(replace(rules, metric=metric, rule=rule), partition)
+    assert seen.action is action
+
+
+def test_a_way_to_stop_that_fits_later_reaches_a_job_already_seen_only_where_it_is_gentler() -> None:
+    cancels, holds = replace(SITE, action=StopAction.CANCEL), replace(SITE, action=StopAction.REQUEUE_HOLD)
+    own_k = parse_comment("evalstop_k=3")
+    gentle = replace(cancels, actions=(ActionRule(StopAction.REQUEUE_HOLD, rule="k-declines"),), rule="recommended")
+    harsh = replace(holds, actions=(ActionRule(StopAction.CANCEL, partition="other"),))
+
+    assert standing(site_terms(gentle), parse_comment(""), gentle).terms.action is StopAction.CANCEL
+    assert standing(site_terms(gentle), own_k, gentle).terms.action is StopAction.REQUEUE_HOLD
+    moved = standing(site_terms(harsh, "gpu"), parse_comment(""), harsh, partition="other")
+    assert moved.terms.action is StopAction.REQUEUE_HOLD
 
 
 def test_an_ambiguous_comment_takes_the_job_off_every_rung() -> None:

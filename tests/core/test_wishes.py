@@ -102,3 +102,10 @@ def test_a_fault_names_what_is_wrong_cut_to_forty_characters() -> None:
 def test_only_the_first_equals_sign_parts_key_and_value() -> None:
     assert parse_comment("mlflow_run=a=b").faults == ("mlflow_run has the unknown value 'a=b'",)
     assert parse_comment("other=evalstop_k=3") == Wishes()
+
+
+@pytest.mark.parametrize("folder", ["out", "/scratch/me/run.1", "a/b=c@d+e", "out-%"])
+def test_an_owner_names_the_folder_of_the_checkpoints(folder: str) -> None:
+    wishes = parse_comment(f"evalstop_output={folder} evalstop_k=3")
+
+    assert (wishes.output, wishes.faults != ()) == ((None, True) if "%" in folder else (folder, False))

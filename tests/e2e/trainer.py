@@ -25,18 +25,33 @@ def main() -> None:
     parser.add_argument("--run", default="", help="name this run in the comment instead of an own one")
     parser.add_argument("--metric", default=METRIC)
     parser.add_argument("--linger-s", type=float, default=60.0)
+    parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint of an earlier life")
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
-    run = make_run(options.uri, str(output))
+    run, done = resumed(output) if options.resume else ("", 0)
+    run = run or make_run(options.uri, str(output))
     link(options.run or run, options.comment)
+    output.mkdir(exist_ok=True)
+    (output / "run").write_text(run)
     log: list[dict[str, float]] = []
     for number, score in enumerate(options.scores, 1):
         step = number * 10
         log.append({options.metric: score, "step": step})
+        if step <= done:
+            continue
         call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=score, step=step, timestamp=now_ms())
         save(output, step, log)
         time.sleep(options.pace_s)
     time.sleep(options.linger_s)
+
+
+def resumed(output: Path) -> tuple[str, int]:
+    """Return the run and the step of the newest checkpoint that an earlier life left, and note that it is used."""
+    steps = [int(path.name.partition("-")[2]) for path in output.glob("checkpoint-*")]
+    if not steps:
+        return "", 0
+    (output / "resumed").write_text(str(max(steps)))
+    return (output / "run").read_text(), max(steps)
 
 
 def job_id() -> str:

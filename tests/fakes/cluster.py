@@ -27,6 +27,7 @@ class FakeCluster:
     calls: list[str] = field(default_factory=list)
     cancelled: list[tuple[str, int]] = field(default_factory=list)
     requeued: list[tuple[str, int]] = field(default_factory=list)
+    put_backs: list[tuple[str, int]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
     caller: int | None = None
@@ -117,6 +118,21 @@ class FakeCluster:
                     self.jobs[other_id] = replace(other, nodes=job.nodes)
             self._schedule()
 
+    def put_back(self, job_id: str) -> None:
+        """Requeue a running job, unless the cluster is deaf; it may not start again for two minutes."""
+        self._call("put_back")
+        job = self.jobs.get(job_id)
+        if job is None or job.phase is not Phase.RUNNING:
+            return
+        if job_id in self.fixed:
+            raise NotRequeueable("Slurm may not requeue it: --no-requeue")
+        self._allow(job)
+        self.put_backs.append((job_id, job.restarts))
+        if not self.deaf:
+            self.requeue(job_id)
+            self.jobs[job_id] = replace(self.jobs[job_id], eligible_s=int(self.now_s()) + 120, reason="BeginTime")
+            self._schedule()
+
     def release(self, job_id: str) -> None:
         """Let a held job go on."""
         self._call("release")
@@ -193,5 +209,6 @@ class FakeCluster:
     def _schedule(self) -> None:
         for job_id, job in sorted(self.jobs.items(), key=lambda each: (-each[1].priority, each[1].raw_id)):
             used = sum(each.gpus for each in self.jobs.values() if each.phase is Phase.RUNNING)
-            if job.phase is Phase.PENDING and not job.held and used + job.gpus <= self.gpus:
+            may_start = not job.held and job.eligible_s is not None and job.eligible_s <= self.now_s()
+            if job.phase is Phase.PENDING and may_start and used + job.gpus <= self.gpus:
                 self.jobs[job_id] = replace(job, phase=Phase.RUNNING, state="RUNNING", started_s=int(self.now_s()))

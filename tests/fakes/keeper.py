@@ -41,11 +41,11 @@ class FakeKeeper:
         if (place.pin, place.step) not in self.pins:
             if (place.pin, place.step) in self.failing:
                 raise CheckpointFailed("timed out after 60 s")
-            if (place.output_dir, place.checkpoint) not in self.checkpoints:
+            if (place.output_dir, f"checkpoint-{place.step}") not in self.checkpoints:
                 raise CheckpointMissing("no such checkpoint folder")
-            if self.saved_s.get((place.output_dir, place.checkpoint), place.since_s) < place.since_s:
+            if self.saved_s.get((place.output_dir, f"checkpoint-{place.step}"), place.since_s) < place.since_s:
                 raise CheckpointIncomplete("another checkpoint")
-            if self.logged.get((place.output_dir, place.checkpoint), place.score) != place.score:
+            if self.logged.get((place.output_dir, f"checkpoint-{place.step}"), place.score) != place.score:
                 raise CheckpointIncomplete("another checkpoint")
             self.pins.add((place.pin, place.step))
             self.fresh.append((place.pin, place.step))

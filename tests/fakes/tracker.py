@@ -22,6 +22,7 @@ class FakeRun:
     broken: bool = False
     user: str = ""
     started_ms: int | None = None
+    experiment_id: str = "1"
 
 
 @dataclass(slots=True)
@@ -103,5 +104,5 @@ class FakeTracker:
 def _facts(run_id: str, run: FakeRun) -> RunFacts:
     return RunFacts(
         run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
-        run.started_ms,
+        run.started_ms, run.experiment_id,
     )  # fmt: skip

@@ -19,6 +19,8 @@ from evalstopd.core.model import JobKey
 from evalstopd.core.words import run_tags
 from evalstopd.log import LogLines
 from evalstopd.ports import Message
+from evalstopd.priorities import Place
+from evalstopd.report.render import priority_table, show, to_json
 from tests.adapters.mlflow.standin import Standin, plain
 from tests.hostile import hostile_site
 from tests.hostile.texts import ALL, HOSTILE, acting, cells, is_formula, strict_json
@@ -86,6 +88,7 @@ COMMANDS: Mapping[str, tuple[str, int, bool]] = {
     "breakers": (TEXT, 0, True),
     "breakers --json": (JSON, 0, True),
     "breakers reset HOSTILE --why x": (TEXT, 1, True),
+    "estimates --sacct HOSTILE": (TEXT, 78, True),
     "replay CURVES --by family": (TEXT, 0, True),
     "replay CURVES --by family --json": (JSON, 0, True),
     "replay CURVES --csv TABLE": (TEXT, 0, False),
@@ -101,6 +104,9 @@ COMMANDS: Mapping[str, tuple[str, int, bool]] = {
     "keep 7": (TEXT, 1, False),
     "keep HOSTILE": (TEXT, 1, True),
     "undo 7": (TEXT, 1, False),
+    "priorities show": (TEXT, 0, False),
+    "priorities show --json": (JSON, 0, False),
+    "priorities restore": (TEXT, 1, False),
     "undo HOSTILE": (TEXT, 1, True),
     "config": (TEXT, 0, False),
     "db check": (TEXT, 0, False),
@@ -134,6 +140,16 @@ def test_every_command_shows_a_hostile_book_without_effect(
     if "TABLE" in command:
         table = (config.parent / "table.csv").read_text()
         assert [cell for cell in cells(table) if is_formula(cell) or acting(cell)] == []
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_the_order_of_waiting_jobs_is_shown_without_effect(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a time limit a job's estimate is endless, which JSON has no number for."""
+    row = Place("7", text, text, text, 1, 2, (float("inf"), 3.0), 5, 5, 5, 0, 0, text)
+    show(priority_table([row]))
+
+    assert acting(capsys.readouterr().out) == set()
+    strict_json(to_json([row]))
 
 
 def test_a_book_that_was_tampered_with_is_named_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

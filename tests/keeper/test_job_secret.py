@@ -57,13 +57,14 @@ def test_from_prolog_to_the_tasks_environment_and_away_with_the_epilog(lib: Path
     assert prolog(lib).returncode == 0
     file = lib / "jobs" / "15" / "secret"
     status = file.stat()
-    exported = run(lib, "taskprolog", str(lib / "jobs")).stdout
+    exported = run(lib, "taskprolog", str(lib / "jobs"), SLURM_CLUSTER_NAME="evs").stdout
     again = prolog(lib)
     ended = run(lib, "epilog", str(lib / "jobs"))
 
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o400, os.getuid())
-    assert exported.startswith("export EVALSTOP_JOB_SECRET=1")
-    assert SiteKey(KEY).sealed(JOB, "r", seal(exported.strip().partition("=")[2], "r"))
+    context, secret = exported.splitlines()
+    assert context == 'export MLFLOW_RUN_CONTEXT={"slurm.job_id":"15","slurm.cluster":"evs"}'
+    assert SiteKey(KEY).sealed(JOB, "r", seal(secret.removeprefix("export EVALSTOP_JOB_SECRET="), "r"))
     assert (again.returncode, again.stderr) == (0, "")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert list((lib / "jobs").iterdir()) == []
@@ -118,12 +119,14 @@ def test_a_folder_that_others_can_write_is_not_used(lib: Path) -> None:
     assert list((lib / "elsewhere").iterdir()) == []
 
 
-def test_the_taskprolog_exports_nothing_but_a_secret(lib: Path) -> None:
-    """Whatever stands in the file, no second variable gets into the task's environment."""
+def test_the_taskprolog_exports_nothing_but_the_jobs_tags_and_a_secret(lib: Path) -> None:
+    """Whatever stands in the file, no further variable gets into the task's environment."""
     folder = lib / "jobs" / "15"
     folder.mkdir(parents=True)
     for text in ("x; rm -rf /\n", "1.ab\nexport LD_PRELOAD=x\n", "$(id)\n", ""):
         (folder / "secret").write_text(text)
-        exported = run(lib, "taskprolog", str(lib / "jobs"))
+        exported = run(lib, "taskprolog", str(lib / "jobs"), SLURM_CLUSTER_NAME="evs")
         assert exported.returncode == 0
-        assert exported.stdout in ("", "export EVALSTOP_JOB_SECRET=1.ab\n")
+        context, _, rest = exported.stdout.partition("\n")
+        assert context.startswith("export MLFLOW_RUN_CONTEXT={")
+        assert rest in ("", "export EVALSTOP_JOB_SECRET=1.ab\n")

@@ -8,6 +8,7 @@ import pytest
 
 from evalstopd import ports
 from evalstopd.core.intent import State
+from evalstopd.core.shift import Steer
 from evalstopd.errors import Deposed, Unavailable
 from evalstopd.lead import fence
 from evalstopd.lead.fence import fenced
@@ -21,7 +22,7 @@ from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 
 ACT_S = 2.0
-PLACE = PinPlace(1001, "/out", "checkpoint-1", "p", 1)
+PLACE = PinPlace(1001, "/out", "p", 1)
 
 
 @dataclass
@@ -200,11 +201,13 @@ def ports_with(world: World, cluster: object):  # type: ignore[no-untyped-def]
     return replace(world.ports(), cluster=cluster)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "requeue_hold", "release", "signal", "set_comment"])
+@pytest.mark.parametrize("verb", ["cancel", "requeue_hold", "put_back", "release", "signal", "set_comment", "steer"])
 def test_every_act_on_slurm_asks_for_the_lease(verb: str) -> None:
     world, store = world_of_pair()
     guarded = fenced(world.ports(), lead_of(store), ACT_S)
-    given = {"cancel": (["1"],), "signal": ("1", "USR1"), "set_comment": ("1", "x")}.get(verb, ("1",))
+    given = {"cancel": (["1"],), "signal": ("1", "USR1"), "set_comment": ("1", "x"), "steer": ([Steer("1")],)}.get(
+        verb, ("1",)
+    )
     with pytest.raises(Deposed):
         getattr(guarded.cluster, verb)(*given)
 

@@ -15,7 +15,7 @@ from tests.loop.told import undo_by_owner
 
 EFFECTS = {
     "record", "pin", "publish", "drop", "tag", "mark_killed", "cancel", "requeue_hold", "release", "signal", "tell",
-    "set_comment", "steer", "register",
+    "set_comment", "steer", "register", "put_back",
 }  # fmt: skip
 
 

@@ -139,6 +139,29 @@ def test_switched_off_it_is_taken_back_by_the_next_pass_and_nothing_is_asked_for
     assert queue.asks == 2
 
 
+def test_who_is_governed_no_more_is_given_back_what_he_had() -> None:
+    queue, jobs = reversed_queue(replace(SJF, partitions=("gpu",)))
+    queue.tick()
+    queue.cluster.jobs[jobs[0]] = replace(queue.cluster.jobs[jobs[0]], partition="other")
+    queue.tick()
+
+    assert queue.nices[jobs[0]] == 0
+    assert [job for job in queue.order if job != jobs[0]] == jobs[:0:-1]
+
+
+def test_after_a_change_of_the_lever_each_job_is_given_back_by_the_one_that_moved_it() -> None:
+    queue, jobs = reversed_queue()
+    queue.tick()
+    queue.asked = replace(SJF, lever=Lever.PRIORITY)
+    jobs.append(queue.submit(10, 100))
+    queue.tick()
+    assert queue.order == jobs[::-1]
+    queue.restore()
+
+    assert queue.order == jobs
+    assert set(queue.nices.values()) == {0}
+
+
 def test_a_job_that_ran_meanwhile_is_given_back_what_it_had_once_it_waits_again() -> None:
     queue, jobs = reversed_queue()
     queue.tick()

@@ -7,12 +7,13 @@ import pytest
 
 from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Phase, Rung, StopAction
+from evalstopd.core.rules import ActionRule
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
 from evalstopd.store.memory import MemoryStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.world import RISE_AND_FALL, RULES, World
+from tests.fakes.world import RISE_AND_FALL, RULES, FakeNotifier, World
 from tests.loop.told import credits_of, events, intents, undo_by_owner
 
 REVERSIBLE = replace(RULES, action=StopAction.REQUEUE_HOLD)
@@ -76,6 +77,22 @@ def test_undone_by_its_owner_the_job_runs_again_under_a_veto_and_is_never_stoppe
     assert (held.phase, held.restarts) == (Phase.RUNNING, 1)
     assert intents(world) == [(job, State.UNDONE)]
     assert world.cluster.requeued == [(job, 0)]
+
+
+def test_jobs_of_one_partition_are_held_those_of_another_are_cancelled_whatever_is_set_later() -> None:
+    long = ActionRule(StopAction.REQUEUE_HOLD, partition="long")
+    site = replace(RULES, caps=replace(RULES.caps, gpu_share=1.0))
+    world = World(replace(site, actions=(long,)))
+    held, cancelled = world.train("r1", partition="long"), world.train("r2")
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        if number == 3:
+            world.rules = replace(site, actions=(ActionRule(StopAction.CANCEL, partition="long"),))
+        world.evaluate(held, "r1", number * 10, score)
+        world.evaluate(cancelled, "r2", number * 10, score)
+        world.tick()
+
+    assert world.cluster.requeued == [(held, 0)]
+    assert world.cluster.cancelled == [(cancelled, 0)]
 
 
 def test_a_script_that_writes_its_comment_anew_does_not_lose_the_veto() -> None:
@@ -319,6 +336,34 @@ def test_an_operator_books_the_credit_of_a_cancelled_job_at_once_and_once() -> N
         f"sbatch --chdir=/home/alice --comment='evalstop=keep evalstop_undo={job}' SCRIPT "
         "--resume_from_checkpoint /pins/c-1-1000/best"
     )
+    assert len(credits_of(world)) == 1
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_an_owner_is_told_of_a_stop_that_an_operator_undid_and_booked_once(later: bool) -> None:
+    """The daemon tells of what it books itself; here the command line has booked, and the daemon sees it closed."""
+    world = World()
+    job = stopped(world)
+    people = FakeNotifier(later=later)
+    for caller in (OPERATOR, OPERATOR):
+        undo(world.cluster, Target(job, intent_of(world, job)), caller, Ledger(world.store, 2000.0), people)
+    world.tick()
+    (message,) = people.told
+
+    assert (message.user, message.kind, message.ref) == ("alice", "undone", intent_of(world, job).id)
+    assert "was undone by an operator; " in message.text
+    assert "GPU-hours are credited; to go on: sbatch " in message.text
+    assert [kind for kind, _ in events(world)][-3:] == ["undone", "telling", "told"]
+    assert [each.kind for each in world.notifier.told].count("undone") == 0
+
+
+def test_an_owner_who_undoes_a_stop_is_not_told_what_he_did() -> None:
+    world = World()
+    job = stopped(world)
+    people = FakeNotifier()
+    undo(world.cluster, Target(job, intent_of(world, job)), ALICE, Ledger(world.store, 2000.0), people)
+
+    assert people.told == []
     assert len(credits_of(world)) == 1
 
 

@@ -8,9 +8,12 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from evalstopd.daemon import every
 
 PROGRAM = """
 import threading
@@ -138,3 +141,22 @@ def test_a_notify_socket_that_nobody_reads_costs_no_tick(start) -> None:  # type
 
     assert daemon.process.poll() is None
     assert daemon.end() == 0
+
+
+def test_ticks_drift_apart_and_none_is_late_by_more_than_a_tenth() -> None:
+    """Daemons that failed together must not ask a port together when it is back; each still asks within its tick."""
+
+    def moments(ticks: int) -> list[float]:
+        trigger, last = every(30.0), datetime(2026, 1, 1, tzinfo=UTC)
+        found = []
+        for _ in range(ticks):
+            now = trigger.get_next_fire_time(last, last)
+            assert now is not None
+            found.append((now - last).total_seconds())
+            last = now
+        return found
+
+    one, other = moments(200), moments(200)
+    assert all(27.0 <= gap <= 33.0 for gap in (*one, *other))
+    assert one != other
+    assert len({round(gap, 3) for gap in one}) > 100

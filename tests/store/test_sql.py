@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from evalstopd.core.caps import BreakerTurn, Turn
+from evalstopd.core.chain import Appended
 from evalstopd.core.intent import State
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import Book, Changes
@@ -19,6 +21,7 @@ from evalstopd.report.audit.verify import verify
 from evalstopd.store import migrate, reading
 from evalstopd.store.engine import connect, parse
 from evalstopd.store.sql import SqlStore
+from evalstopd.store.writing import append
 from tests.contracts import store_builders as make
 from tests.contracts.store_builders import CLUSTER, HOSTILE, key, point, watch
 
@@ -28,6 +31,7 @@ import sys
 from sqlalchemy import Engine, event
 from evalstopd.ports import Changes
 from evalstopd.store.sql import SqlStore
+from evalstopd.store.writing import append
 from tests.contracts import store_builders as make
 
 @event.listens_for(Engine, "before_cursor_execute")
@@ -98,6 +102,10 @@ def test_a_process_killed_after_a_record_leaves_all_of_it(url: str) -> None:
         "DELETE FROM links",
         "UPDATE credits SET gpu_hours = 1000",
         "DELETE FROM credits",
+        "UPDATE bindings SET proof = 'rewritten'",
+        "DELETE FROM bindings",
+        "UPDATE breakers SET until_s = 0",
+        "DELETE FROM breakers",
     ],
 )
 def test_what_the_chain_seals_can_only_be_appended_to(url: str, statement: str) -> None:
@@ -105,7 +113,9 @@ def test_what_the_chain_seals_can_only_be_appended_to(url: str, statement: str) 
     _refuses(url, statement)
 
 
-@pytest.mark.parametrize("table", ["intent_events", "credits", "would_be_stops", "remarks", "links"])
+@pytest.mark.parametrize(
+    "table", ["intent_events", "credits", "would_be_stops", "remarks", "links", "bindings", "breakers"]
+)
 def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str, table: str) -> None:
     """TRUNCATE goes past triggers on rows."""
     migrate.upgrade(empty_postgresql_url)
@@ -133,7 +143,8 @@ def _refuses(url: str, statement: str) -> None:
     store, planned, engines = SqlStore(url), make.intent(), connect(parse(url))
     booked, said = make.would_be(), make.remark("site")
     store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(booked,), remarks=(said,)))
-    store.record(Changes(credits=(make.credit(planned),)))
+    turn = BreakerTurn(CLUSTER, "site", Turn.TRIPPED, 1.0, 2.0, "too many")
+    store.record(Changes(credits=(make.credit(planned),), bindings=(make.binding(),), breakers=(turn,)))
     with pytest.raises(DBAPIError, match=r"append-only|(?i:foreign key)"), engines.write.begin() as connection:
         connection.execute(text(statement))
     engines.dispose()
@@ -153,6 +164,20 @@ def _refuses(url: str, statement: str) -> None:
         ("UPDATE credits SET gpu_hours = 1000", "changed", "the credit for stop"),
         ("UPDATE intents SET state = 'vetoed'", "changed", "the state of stop"),
         ("UPDATE intents SET evidence = 'nonsense'", "changed", "the evidence of stop"),
+        ("UPDATE points SET value = '0.9'", "changed", "the points of job"),
+        ("UPDATE points SET stderr = '0.9' WHERE step = 1", "changed", "the points of job"),
+        ("UPDATE points SET batch = 7 WHERE step = 1", "changed", "the points of job"),
+        ("DELETE FROM points WHERE step = 1", "changed", "the points of job"),
+        ("DELETE FROM points", "removed", "the points of job"),
+        ("UPDATE pins SET manifest = 'x'", "changed", "the pin of step 20 of job"),
+        ("DELETE FROM pins", "removed", "the pin of step 20 of job"),
+        ("UPDATE bindings SET proof = 'mac'", "changed", "binding"),
+        ("UPDATE breakers SET until_s = 0", "changed", "turn"),
+        (
+            "INSERT INTO points SELECT job, 8, run_id, 9, 9, value, metric, 1, stderr, 99 FROM points WHERE step = 1",
+            "inserted",
+            "the points of job",
+        ),
         ("INSERT INTO remarks (subject, code, text, at_s) VALUES ('site', 'a', 'b', 1)", "inserted", "remark"),
     ],
 )
@@ -162,6 +187,9 @@ def test_tampering_is_named_on_either_database(url: str, statement: str, what: s
     stops, said = (make.would_be(),), (make.remark("site"),)
     store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=stops, remarks=said))
     store.record(Changes(credits=(make.credit(planned),)))
+    turn = BreakerTurn(CLUSTER, "site", Turn.TRIPPED, 1.0, 2.0, "too many")
+    points = tuple((key(), point(step)) for step in (1, 2))
+    store.record(Changes(points=points, pins=(make.pin(),), bindings=(make.binding(),), breakers=(turn,)))
     with engines.write.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("DROP FUNCTION refuse_to_change() CASCADE"))
@@ -174,6 +202,23 @@ def test_tampering_is_named_on_either_database(url: str, statement: str, what: s
 
     assert first is not None
     assert (first.what, first.row[: len(row)]) == (what, row)
+    store.close()
+
+
+def test_points_of_a_decided_job_are_never_said_to_be_forgotten(tmp_path: Path) -> None:
+    """Whoever removes what a stop stands on cannot call it retention: of decided jobs nothing is forgotten."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    store, engines = SqlStore(url), connect(parse(url))
+    store.record(Changes(points=((key(), point()),), intents=(make.intent(),)))
+    with engines.write.begin() as connection:
+        connection.execute(text("DELETE FROM points"))
+        append(connection, Appended(forgotten=[key().text]))
+    engines.dispose()
+    first = verify(store).first
+
+    assert first is not None
+    assert (first.what, first.row) == ("removed", f"the points of job {key().text} in batch 0")
     store.close()
 
 

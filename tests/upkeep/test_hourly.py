@@ -184,4 +184,4 @@ def test_a_path_that_the_keeper_never_made_is_left_alone(path: str) -> None:
 def test_a_pins_place_follows_from_its_path() -> None:
     made: Pin = replace(pin(step=20), path="/home/alice/.evalstop/c-1-2/step-20")
 
-    assert place_of(made) == PinPlace(1001, "/home/alice/.evalstop", "checkpoint-20", "c-1-2", 20)
+    assert place_of(made) == PinPlace(1001, "/home/alice/.evalstop", "c-1-2", 20)

@@ -9,11 +9,14 @@ Needs MLflow (or mlflow-skinny) and the standard library alone; put it into a tr
   there is none, lets the job's comment name the run.
 
 A run that another job's tags name already is left alone (an evaluation job may log to a training job's run), unless
-EVALSTOP_TAKE_RUN is set. Runs made by MlflowClient alone are not seen: `link(run_id)` binds those. Training matters
-more than its binding: nothing here raises, waits in the script's own thread, or is tried more than a few times.
+EVALSTOP_TAKE_RUN is set. A run made by MlflowClient is bound if it was given the job's tags, as Lightning's logger
+does: `MlflowClient.create_run` is wrapped to see that. Others, and those that a client goes on with, are not seen:
+`link(run_id)` binds them. Training matters more than its binding: nothing here raises, waits in the script's own
+thread, or is tried more than a few times.
 """
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -55,6 +58,7 @@ class RunBinder:
     """A provider of request headers that provides none: it sees the active run at every request, and binds it once."""
 
     def __init__(self) -> None:
+        self._client: Any = None
         self._lock = threading.Lock()
         self._tries: dict[str, tuple[int, float]] = {}
 
@@ -62,12 +66,31 @@ class RunBinder:
         """Bind the active run if there is one that is not bound yet; return False: there are no headers."""
         with contextlib.suppress(Exception):
             if job_tags(os.environ):
+                self._see_clients()
                 self._see(_active_run())
         return False
 
     def request_headers(self) -> dict[str, str]:
         """Return no headers."""
         return {}
+
+    def _see_clients(self) -> None:
+        """Wrap MlflowClient.create_run, once, so that runs made with the job's tags are seen."""
+        client = getattr(sys.modules.get("mlflow.tracking.client"), "MlflowClient", None)
+        if client is None or client is self._client:
+            return
+        self._client = client
+        make = client.create_run
+
+        @functools.wraps(make)
+        def create_run(*args: Any, **kwargs: Any) -> Any:
+            run = make(*args, **kwargs)
+            with contextlib.suppress(Exception):
+                if job_tags(os.environ).items() <= run.data.tags.items():
+                    self._see(run)
+            return run
+
+        client.create_run = create_run
 
     def _see(self, run: Any) -> None:
         if run is None or not self._begin(run.info.run_id):
@@ -110,9 +133,10 @@ def link(run_id: str) -> bool:
 def job_tags(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that name the job: the raw id, and the cluster where Slurm tells it; none outside a job.
 
-    Only what Slurm itself could have said: MLflow would refuse to make a run with a tag that it cannot hold.
+    The cluster in small letters, as accounting has it. Only what Slurm itself could have said: MLflow would refuse to
+    make a run with a tag that it cannot hold.
     """
-    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "")
+    job_id, cluster = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_CLUSTER_NAME", "").lower()
     if not _JOB_ID.fullmatch(job_id):
         return {}
     return {JOB_ID_TAG: job_id, CLUSTER_TAG: cluster} if _CLUSTER.fullmatch(cluster) else {JOB_ID_TAG: job_id}

@@ -54,6 +54,7 @@ def facts_of(answer: object) -> RunFacts:
         tags=tags,
         params={key: params[key] for key in PARAMS & params.keys()},
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
+        experiment_id=fields.text(info.get("experiment_id"), "experiment id"),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,
     )
 

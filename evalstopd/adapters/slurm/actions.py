@@ -38,15 +38,24 @@ def requeue_hold(run: Runner, job_id: str) -> None:
     Raises NotRequeueable for a job that was submitted with --no-requeue or has no batch script, Rejected where there
     is no right to, Unavailable where the outcome is unknown.
     """
+    _requeue(run, "requeuehold", job_id)
+
+
+def _requeue(run: Runner, verb: str, job_id: str) -> None:
     # Without "Incomplete" Slurm takes ended jobs back into the queue as well: one that has just ended well, say.
-    answer = run(("scontrol", "requeuehold", "Incomplete", *exact([job_id])), {})
+    answer = run(("scontrol", verb, "Incomplete", *exact([job_id])), {})
     if answer.code == 0 or any(words in answer.err for words in (*_GONE, _WAITS)):
         return
     if any(words in answer.err for words in _FIXED):
         raise NotRequeueable(f"Slurm may not requeue it: {answer.complaint}")
     if any(words in answer.err for words in _NO_RIGHT):
-        raise Rejected(f"requeuehold was refused: {answer.complaint}")
-    raise Unavailable(f"outcome unknown: scontrol requeuehold failed ({answer.code}): {answer.complaint}")
+        raise Rejected(f"{verb} was refused: {answer.complaint}")
+    raise Unavailable(f"outcome unknown: scontrol {verb} failed ({answer.code}): {answer.complaint}")
+
+
+def put_back(run: Runner, job_id: str) -> None:
+    """Ask once to requeue a running job; one that does not run is left alone. Raises as `requeue_hold` does."""
+    _requeue(run, "requeue", job_id)
 
 
 def release(run: Runner, job_id: str) -> None:

@@ -1,18 +1,20 @@
-"""The `Cluster` port over Slurm's command line."""
+"""The `Cluster` port, and that of past jobs, over Slurm's command line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from evalstopd.adapters.slurm import actions
 from evalstopd.adapters.slurm.endings import read_endings
+from evalstopd.adapters.slurm.history import read_ended
 from evalstopd.adapters.slurm.ids import exact
 from evalstopd.adapters.slurm.queue import configured_name, list_jobs, list_queue
 from evalstopd.adapters.slurm.record import Row
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
 from evalstopd.adapters.slurm.served import read_served
+from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Ending, Job
 from evalstopd.core.shift import Steer
 from evalstopd.errors import Unavailable
-from evalstopd.ports import EndingQuery, Queue
+from evalstopd.ports import EndingQuery, Queue, Span
 
 
 class SlurmCluster:
@@ -56,6 +58,10 @@ class SlurmCluster:
         """Ask to requeue and hold a running job. Raises NotRequeueable, Rejected, or Unavailable (outcome unknown)."""
         actions.requeue_hold(self._run, job_id)
 
+    def put_back(self, job_id: str) -> None:
+        """Ask to requeue a running job. Raises NotRequeueable, Rejected, or Unavailable (outcome unknown)."""
+        actions.put_back(self._run, job_id)
+
     def release(self, job_id: str) -> None:
         """Let a held job go on. Raises Rejected (no right to, ended, unknown) or Unavailable."""
         actions.release(self._run, job_id)
@@ -67,6 +73,10 @@ class SlurmCluster:
     def endings(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, Ending]:
         """Tell how these lives ended, from sacct; without accounting from the controller."""
         return read_endings(self._run, queries) if queries else {}
+
+    def ended(self, span: Span) -> Sequence[PastLife]:
+        """Return the lives of jobs that ended within a span, from sacct alone. Raises Unavailable."""
+        return read_ended(self._run, span)
 
     def set_comment(self, job_id: str, comment: str) -> None:
         """Replace the job's comment. Raises Rejected or Unavailable."""

@@ -39,6 +39,7 @@ FIELDS = (
     "EligibleTime",
     "TimeLimit",
     "Reason",
+    "Requeue",
     "Cluster",
     "Comment",
     "Name",
@@ -91,6 +92,7 @@ def read_record(values: Sequence[str]) -> Row:
         eligible_s=_optional(record, "EligibleTime"),
         time_limit_s=limit_of(record["TimeLimit"]),
         reason=_text(record, "Reason"),
+        may_requeue=record["Requeue"] == "1",
     )
     return Row(job, _optional(record, "EndTime") if phase is Phase.ENDED else None)
 

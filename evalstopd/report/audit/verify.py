@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.chain import GARBLED, GENESIS, Head, Held, Kind, Link, seal
+from evalstopd.core.chain import GARBLED, GENESIS, RENEWED, Head, Held, Kind, Link, seal
 from evalstopd.ports import Chain
 from evalstopd.report.text import plain
 
@@ -31,7 +31,10 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a walk found: the links walked, where the chain ends, and every break, the first one first."""
+    """What a walk found: the links walked, where the chain ends, and every break, the first one first.
+
+    `forgotten` counts the jobs whose points and pins were removed for their age.
+    """
 
     good: bool
     links: int
@@ -39,6 +42,7 @@ class Verification:
     noted: Head | None
     first: Break | None
     breaks: tuple[Break, ...]
+    forgotten: int = 0
 
 
 def verify(book: Chain, noted: Head | None = None, watched: Watched = lambda walk, _: walk) -> Verification:
@@ -55,7 +59,8 @@ def verify(book: Chain, noted: Head | None = None, watched: Watched = lambda wal
         key=lambda each: math.inf if each.seq is None else each.seq,
     )
     head = Head(walk.last.seq, walk.last.hash)
-    return Verification(not breaks, walk.last.seq, head, noted, breaks[0] if breaks else None, tuple(breaks))
+    first = breaks[0] if breaks else None
+    return Verification(not breaks, walk.last.seq, head, noted, first, tuple(breaks), len(walk.forgotten))
 
 
 def _pages(book: Chain) -> Iterator[Held]:
@@ -67,14 +72,20 @@ def _pages(book: Chain) -> Iterator[Held]:
 
 @dataclass(slots=True)
 class _Walk:
-    """What is known after so many links. Of an intent's links only the newest tells of the row as it is."""
+    """What is known after so many links.
+
+    Where a row may have several links, only the newest tells of it as it is: `renewed` has those whose last link does
+    not. `forgotten` has the last link that tells so of a job, `decided` the jobs that a stop was decided or booked of.
+    """
 
     book: Chain
     marks: list[Head]
     last: Link = _START
     seen: set[Head] = field(default_factory=lambda: {Head(0, GENESIS), Head(None, GENESIS)})
     breaks: list[Break] = field(default_factory=list)
-    intents: dict[str, Held] = field(default_factory=dict)
+    renewed: dict[tuple[str, str], Held] = field(default_factory=dict)
+    forgotten: dict[str, int] = field(default_factory=dict)
+    decided: set[str] = field(default_factory=set)
     wrong: list[Held] = field(default_factory=list)
     torn: int = -1
 
@@ -87,16 +98,33 @@ class _Walk:
             if self.torn != self.last.seq:
                 self.breaks.append(_torn(self.book, self.last, link))
             self.torn = link.seq
-        if link.kind == Kind.INTENT:
-            self.intents[link.ref] = held
-        elif held.found != link.digest:
-            self.wrong.append(held)
+        self._compare(held)
         self.seen |= {mark for mark in self.marks if mark.hash == link.hash and mark.length in (None, link.seq)}
         self.last = link
 
+    def _compare(self, held: Held) -> None:
+        """Keep what is not as its link says, until a later link says otherwise."""
+        link = held.link
+        if link.kind in (Kind.DECISION, Kind.WOULD_BE):
+            self.decided.add(link.ref.rsplit(":", 2)[0])
+        if link.kind == Kind.FORGOTTEN:
+            self.forgotten[link.ref] = link.seq
+        if link.kind not in RENEWED:
+            self.wrong += [] if held.found == link.digest else [held]
+        elif held.found == link.digest:
+            self.renewed.pop((link.kind, link.ref), None)
+        else:
+            self.renewed[(link.kind, link.ref)] = held
+
+    def _was_forgotten(self, held: Held) -> bool:
+        """Tell whether a row is gone because its job was over for long; one that was decided on never is."""
+        job = held.link.ref.rpartition(":")[0]
+        of_job = held.link.kind in (Kind.PIN, Kind.POINTS) and job not in self.decided
+        return of_job and held.found is None and self.forgotten.get(job, 0) > held.link.seq
+
     def rows(self) -> Iterator[Break]:
         """Yield the rows that are not as their links say."""
-        wrong = [*self.wrong, *(held for held in self.intents.values() if held.found != held.link.digest)]
+        wrong = [*self.wrong, *(held for held in self.renewed.values() if not self._was_forgotten(held))]
         meant = {(held.link.kind, held.link.digest): held.link for held in wrong}
         for held in wrong:
             yield _row(held, meant.get((held.link.kind, held.found or "")))
@@ -190,6 +218,11 @@ def _named(kind: str, ref: str) -> str:
         Kind.CREDIT: f"the credit for stop {ref}",
         Kind.WOULD_BE: f"would-be stop {ref}",
         Kind.REMARK: f"remark {ref}",
+        Kind.BINDING: f"binding {ref}",
+        Kind.BREAKER: f"turn {ref} of a breaker",
+        Kind.PIN: f"the pin of step {number} of job {of}",
+        Kind.POINTS: f"the points of job {of} in batch {number}",
+        Kind.FORGOTTEN: f"that job {ref} was forgotten",
     }
     return plain(words.get(Kind(kind), "") if kind in set(Kind) else f"a row of the unknown kind {kind}: {ref}", 300)
 
@@ -198,8 +231,9 @@ def sentences(found: Verification, most: int = 20) -> Sequence[str]:
     """Return a verification as people read it, the first break first."""
     if found.first is None:
         against = "; the head noted elsewhere is in it" if found.noted is not None else ""
+        old = f"; points and pins of {found.forgotten} jobs were forgotten for their age" if found.forgotten else ""
         return [
-            f"the book is whole: {found.links} links, each row as it was written{against}",
+            f"the book is whole: {found.links} links, each row as it was written{old}{against}",
             f"head {found.head.text}",
         ]
     lines = [f"the book is not what was written. First: {_line(found.first)}"]

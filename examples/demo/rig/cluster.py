@@ -5,8 +5,10 @@ No systemd, no cgroups; GPUs are links to /dev/null, which Slurm counts and hand
 
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -98,6 +100,27 @@ class Cluster:
 
     def start_controller(self) -> None:
         self._daemons.start_controller()
+
+    @contextmanager
+    def accounting_down(self) -> Iterator[None]:
+        """Take slurmdbd away for a while; the controller goes on, and keeps what it has to tell."""
+        self._daemons.stop_accounting()
+        try:
+            yield
+        finally:
+            self._daemons.start_accounting()
+
+    @contextmanager
+    def accounting_hangs(self) -> Iterator[None]:
+        """Let slurmdbd do nothing for a while: it takes connections, and answers none."""
+        pid = processes.from_file(self._layout.run / "slurmdbd.pid", self.directory)
+        if pid is None:
+            raise RigError("slurmdbd does not run")
+        processes.send(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            processes.send(pid, signal.SIGCONT)
 
     def running_processes(self) -> list[int]:
         """Return the ids of every process of this cluster."""

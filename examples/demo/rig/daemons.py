@@ -77,6 +77,9 @@ class Daemons:
         )
         client = ["mariadb", "--no-defaults", "-S", f"{layout.database}/socket", "-u", "root", "-e"]
         self._wait("mariadbd", [*client, "create database if not exists evsrig"], 90)
+        self.start_accounting()
+
+    def start_accounting(self) -> None:
         self._spawn("slurmdbd", "-D")
         self._wait("slurmdbd", ["sacctmgr", "-n", "-i", "list", "cluster"], 90)
 
@@ -96,6 +99,9 @@ class Daemons:
 
     def stop_controller(self) -> None:
         self._stop("slurmctld.pid")
+
+    def stop_accounting(self) -> None:
+        self._stop("slurmdbd.pid")
 
     def stop_all(self) -> None:
         """End the steps of jobs, then the daemons in order, then whatever else still carries the mark."""

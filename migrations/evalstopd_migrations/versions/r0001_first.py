@@ -15,6 +15,8 @@ _APPEND_ONLY = {
     "remarks": ("id",),
     "links": ("seq",),
     "credits": ("intent_id",),
+    "bindings": ("id",),
+    "breakers": ("id",),
 }
 
 
@@ -35,6 +37,8 @@ def upgrade() -> None:
     _shifts()
     _leases()
     _pulses()
+    _habits()
+    _preemptions()
     if op.get_context().dialect.name == "postgresql":
         _guard_on_postgresql()
     else:
@@ -151,6 +155,7 @@ def _points() -> None:
         _text("metric"),
         _time("arrived_s"),
         _text("stderr", null=True),
+        _whole("batch"),
         sa.PrimaryKeyConstraint("job", "life", "run_id", "step", "timestamp_ms", "value", "metric"),
         sqlite_with_rowid=False,
     )
@@ -327,6 +332,37 @@ def _pulses() -> None:
         *(_text(name) for name in ("version", "digest", "summary")),
         sa.PrimaryKeyConstraint("name"),
     )
+
+
+def _preemptions() -> None:
+    op.create_table(
+        "preemptions",
+        _of_job(),
+        *_life(),
+        _text("heir"),
+        _whole("gpus"),
+        _time("at_s"),
+        _time("saved_s"),
+        _text("reason"),
+        _text("user"),
+        _whole("tries"),
+        _word("state"),
+        _text("note"),
+        sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
+    )
+    op.create_index("ix_preemptions_at_s", "preemptions", ["at_s"])
+
+
+def _habits() -> None:
+    op.create_table(
+        "habits",
+        *(_text(name) for name in ("cluster", "user", "account", "name")),
+        _time("at_s"),
+        _text("ended"),
+        _text("cut"),
+        sa.PrimaryKeyConstraint("cluster", "user", "account", "name"),
+    )
+    op.create_table("histories", _text("cluster"), _time("read_s"), sa.PrimaryKeyConstraint("cluster"))
 
 
 def _leases() -> None:

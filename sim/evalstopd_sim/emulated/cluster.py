@@ -68,6 +68,14 @@ class EmulatedCluster:
             if record.state == "RUNNING":
                 self.world.hold(record)
 
+    def put_back(self, job_id: str) -> None:
+        """Take a running job off its GPUs and queue it anew. Raises NotRequeueable for one that may not be requeued."""
+        for record in self._live([job_id]):
+            if record.state == "RUNNING" and job_id in self.fixed:
+                raise NotRequeueable("it may not be requeued")
+            if record.state == "RUNNING":
+                self.world.requeue(record)
+
     def release(self, job_id: str) -> None:
         """Let a held job go on. Raises Rejected for a job that is over or unknown."""
         if not self._live([job_id]):

@@ -239,6 +239,63 @@ print(run_id)
 
 
 @pytest.mark.mlflow
+def test_a_run_that_a_library_makes_by_the_client_with_the_jobs_tags_is_sealed_and_no_other(
+    tracker: Tracker, site_packages: Path
+):
+    """Lightning's logger asks for the tags and makes its run by the client; runs made without them are no job's own."""
+    script = """
+import mlflow
+from mlflow.tracking.context.registry import resolve_tags
+client = mlflow.MlflowClient()
+client.get_experiment_by_name("Default")
+other = client.create_run("0").info.run_id
+run = client.create_run("0", tags=resolve_tags())
+client.log_metric(other, "m", 1.0)
+print(other, run.info.run_id)
+"""
+    done = train(script + BINDING, tracker.uri, site_packages, IN_JOB)
+    run_id, other = started(done), done.stdout.split()[0]
+
+    assert SiteKey(KEY).sealed(JOB, run_id, tags_of(tracker, run_id)["evalstop.mac"])
+    assert "evalstop.mac" not in tags_of(tracker, other)
+
+
+@pytest.mark.mlflow
+def test_the_tags_that_taskprolog_gives_reach_a_run_without_the_plugin(tracker: Tracker, tmp_path: Path):
+    """MLflow's own MLFLOW_RUN_CONTEXT: enough for binding by tags where the server checks users."""
+    hook = ROOT / "systemd" / "slurm" / "taskprolog.sh"
+    job = {"SLURM_JOB_ID": "3", "SLURM_CLUSTER_NAME": "evs"}
+    said = subprocess.run(
+        ["/bin/sh", str(hook), str(tmp_path)], env=job, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    exported = dict(line.removeprefix("export ").split("=", 1) for line in said)
+    run_id = started(train(START, tracker.uri, tmp_path, exported))
+
+    assert exported.keys() == {"MLFLOW_RUN_CONTEXT"}
+    assert {"slurm.job_id": "3", "slurm.cluster": "evs"}.items() <= tags_of(tracker, run_id).items()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {},
+        {"SLURM_JOB_ID": "3"},
+        {"SLURM_JOB_ID": "3", "SLURM_CLUSTER_NAME": 'e"vs'},
+        {"SLURM_JOB_ID": "3", "SLURM_CLUSTER_NAME": "EVS"},
+        {"SLURM_JOB_ID": "3", "SLURM_CLUSTER_NAME": "evs", "MLFLOW_RUN_CONTEXT": '{"mine": "1"}'},
+    ],
+    ids=str,
+)
+def test_taskprolog_gives_no_tags_that_it_cannot_stand_for_and_replaces_none_of_the_owners(
+    job: Mapping[str, str], tmp_path: Path
+):
+    hook = ROOT / "systemd" / "slurm" / "taskprolog.sh"
+    said = subprocess.run(["/bin/sh", str(hook), str(tmp_path)], env=job, capture_output=True, text=True, check=True)
+
+    assert said.stdout == ""
+
+
+@pytest.mark.mlflow
 @pytest.mark.parametrize(
     "trouble",
     [

@@ -32,6 +32,7 @@ RUNNING = {
     "EligibleTime": "1796002372",
     "TimeLimit": "1:40:00",
     "Reason": "None",
+    "Requeue": "1",
     "Cluster": "evs",
     "Comment": "mlflow_run=abc",
     "Name": "train",

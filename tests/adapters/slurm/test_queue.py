@@ -71,6 +71,23 @@ def test_a_running_jobs_end_is_that_of_its_time_limit_and_an_unlimited_one_has_n
     assert [job.limit_end_s for job in queue_of(limited, unlimited, pending)] == [1796005973, None, None]
 
 
+@pytest.mark.parametrize(
+    ("text", "limit_s"),
+    [
+        ("1:00", 60),
+        ("10:00", 600),
+        ("2:03:04", 7384),
+        ("1-02:04:00", 93840),
+        ("UNLIMITED", None),
+        ("NOT_SET", None),
+        ("Partition_Limit", None),
+        ("INVALID", None),
+    ],
+)
+def test_a_time_limit_is_told_of_pending_jobs_too(text: str, limit_s: int | None) -> None:
+    assert [job.time_limit_s for job in queue_of(record(TimeLimit=text, State="PENDING"))] == [limit_s]
+
+
 def test_unset_texts_are_empty() -> None:
     (job,) = queue_of(record(Comment="(null)", Account="(null)", QOS="N/A", NodeList="", StartTime="N/A"))
     assert (job.comment, job.account, job.qos, job.nodes, job.started_s) == ("", "", "", (), None)

@@ -1,0 +1,1 @@
+"""`evalstopd estimates`: how far estimates of jobs' lengths are off, against the time limits alone."""

@@ -1,0 +1,140 @@
+"""Lines of waiting jobs, the policy's order in them, and what a look at a moved job tells."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstopd.core.lineup import Known, PriorityRules, Waiting, bounded, limits, line_up, unit_of, waiting_of
+from evalstopd.core.losses import drop_per_s
+from evalstopd.core.model import Job, JobKey, Phase, Point
+from evalstopd.core.policies import policy
+from evalstopd.core.priorities import Change, Placed
+from evalstopd.core.rules import Rules
+from evalstopd.core.shift import Lever, Shift, ShiftState, Steer, asked_for, natural, observed, steer, taken_back
+
+KEY = JobKey("c", "7", 1001, 100)
+MOVED = Shift(KEY, Lever.NICE, nice=5, natural=1000, asked=-40, before=-40, asked_s=1.0, state=ShiftState.SET)
+FIFO = PriorityRules(policy("fifo"))
+
+
+def job(job_id: str = "7", **changes: object) -> Job:
+    raw_id = int(job_id.partition("_")[0])
+    made = Job(
+        "c", job_id, raw_id, 1001, "alice", Phase.PENDING, "PENDING", 100, None, 0, 8, partition="gpu", priority=1000
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def waiting(job_id: str, submitted_s: int) -> Waiting:
+    return Waiting((job(job_id, submitted_s=submitted_s),), None, "")
+
+
+@pytest.mark.parametrize(("job_id", "unit"), [("7", "7"), ("9_3", "9"), ("9_[1-4%2]", "9")])
+def test_an_array_is_one_unit(job_id: str, unit: str) -> None:
+    assert unit_of(job(job_id)) == unit
+
+
+def test_equal_submit_times_go_by_number_and_not_by_spelling() -> None:
+    found = waiting_of([job("10"), job("9")], (), Rules(), FIFO, 200.0)
+    (line,) = line_up(found, [], Known({}, {}, {}), FIFO, 200.0)
+    assert [each.name for each in line.wanted] == ["9", "10"]
+
+
+def test_estimates_are_the_time_limits_and_who_has_none_is_left_out() -> None:
+    units = [Waiting((job("7", time_limit_s=60),), None, ""), Waiting((job("8"),), None, "")]
+    assert limits(units) == {"7": 60.0}
+
+
+def test_all_lines_together_have_no_more_changes_than_are_allowed() -> None:
+    jobs = [job(str(n), partition=p, submitted_s=1000 - n, priority=1000 - n) for n, p in enumerate("aabbcc" * 4, 1)]
+    asked = replace(FIFO, most=5)
+    made = line_up(waiting_of(jobs, (), Rules(), asked, 2000.0), jobs, Known({}, {}, {}), asked, 2000.0)
+    assert 0 < sum(len(line.changes) for line in made) <= 5
+
+
+@given(st.permutations(range(8)), st.integers(0, 9))
+def test_nobody_gains_more_places_than_allowed_and_the_policy_decides_within(order: list[int], gain: int) -> None:
+    wanted = [waiting(str(number + 1), number) for number in order]
+    found = [int(each.name) - 1 for each in bounded(wanted, gain)]
+    assert sorted(found) == list(range(8))
+    assert all(number - place <= gain for place, number in enumerate(found))
+    for place in range(8):
+        free = [number for number in order if number <= place + gain and number not in found[:place]]
+        assert found[place] == free[0]
+
+
+@pytest.mark.parametrize(
+    ("nice", "state", "tries", "words"),
+    [
+        (-40, ShiftState.SET, 0, ""),
+        (5, ShiftState.SET, 1, ""),
+        (6, ShiftState.LEFT, 0, "its Nice was set by hand to 6"),
+    ],
+)
+def test_what_a_look_tells(nice: int, state: ShiftState, tries: int, words: str) -> None:
+    seen = observed(MOVED, 1000, nice, reassert=2)
+    assert (seen.state, seen.tries, seen.why) == (state, tries, words)
+
+
+def test_what_has_not_arrived_is_not_taken_for_something_set_by_hand() -> None:
+    """The process may have ended between the writing and the asking: the value before is ours as well."""
+    asked = replace(MOVED, asked=-90, state=ShiftState.ASKED)
+    seen = observed(asked, 1000, -40, reassert=2)
+    assert (seen.state, seen.asked, seen.tries) == (ShiftState.SET, -40, 1)
+    assert seen.away
+
+
+def test_patience_has_an_end() -> None:
+    seen = MOVED
+    for _ in range(3):
+        seen = observed(replace(seen, asked=-40, before=-40), 1000, 5, reassert=2)
+    assert seen.state is ShiftState.LEFT
+    assert observed(seen, 1000, -40, reassert=9) == seen
+    assert not seen.away
+
+
+@pytest.mark.parametrize(("nice", "expected"), [(-40, 955), (5, 1000), (15, 1010)])
+def test_the_natural_priority_is_reckoned_from_the_nice_there_is(nice: int, expected: int) -> None:
+    assert natural(MOVED, 1000, nice) == expected
+    assert natural(None, 1000, nice) == natural(replace(MOVED, state=ShiftState.LEFT), 1000, nice) == 1000
+
+
+def test_a_set_priority_stands_for_the_one_that_was_found() -> None:
+    fixed = replace(MOVED, lever=Lever.PRIORITY, asked=1500, before=1400)
+    assert [natural(fixed, each, 0) for each in (1500, 1400, 1234)] == [1000, 1000, 1234]
+
+
+def test_what_is_asked_for_and_taken_back() -> None:
+    change = Change(Placed("7", 7, 1000, 1000), 1030)
+    first = asked_for(change, KEY, 5, Lever.NICE, 9.0, None)
+    assert (first.asked, first.before, first.home, steer(first)) == (-25, 5, 5, Steer("7", nice=-25))
+    assert steer(taken_back(first, 10.0)) == Steer("7", nice=5)
+    fixed = asked_for(change, KEY, 5, Lever.PRIORITY, 9.0, None)
+    assert (fixed.asked, fixed.home, steer(fixed)) == (1030, 1000, Steer("7", priority=1030))
+    assert steer(taken_back(fixed, 10.0)) == Steer("7", nice=5, anew=True)
+
+
+def losses(*points: tuple[int, float, int]) -> list[Point]:
+    return [Point("r", step, value, at_ms) for step, value, at_ms in points]
+
+
+@pytest.mark.parametrize(
+    ("points", "drop"),
+    [
+        ([], None),
+        ([(1, 5.0, 0)], None),
+        ([(1, 5.0, 0), (2, 4.0, 2000)], 0.5),
+        ([(2, 4.0, 2000), (1, 5.0, 0)], 0.5),
+        ([(1, 9.0, 0), (2, 5.0, 1000), (3, 4.0, 3000)], 0.5),
+        ([(1, 5.0, 0), (2, float("nan"), 1000), (3, float("-inf"), 2000), (4, 3.0, 4000)], 0.5),
+        ([(1, 5.0, 1000), (2, 4.0, 1000)], None),
+        ([(1, 5.0, 2000), (2, 4.0, 1000)], None),
+        ([(1, 1e308, 0), (2, -1e308, 1)], None),
+    ],
+)
+def test_the_last_fall_of_a_loss_is_a_number_or_nothing(
+    points: list[tuple[int, float, int]], drop: float | None
+) -> None:
+    assert drop_per_s(losses(*points)) == drop
