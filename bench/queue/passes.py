@@ -75,7 +75,9 @@ class Rig:
         upgrade(url)
         self.jobs, self.uri, self.store, self.slurm = jobs, uri, TimedStore(url), Recorded(jobs)
         settings = Settings(
-            store=StoreSettings(url=url), mlflow=MlflowSettings(tracking_uri=uri), rules=RuleSettings(metric=METRIC)
+            store=StoreSettings(url=url),
+            mlflow=MlflowSettings(tracking_uri=uri, time_limit_s=60.0),
+            rules=RuleSettings(metric=METRIC),
         )
         loop = make_loop(settings, threading.Event(), store=self.store)
         self.loop = Watched(replace(loop.ports, cluster=SlurmCluster(self.slurm)), loop.stance)

@@ -140,24 +140,27 @@ class Preempting:
         """Return the watched jobs that hold GPUs: nobody else has a checkpoint that is known to be whole."""
         here = [one for one in self.scene.seen.seen.values() if one.job.holds_gpus]
         saved, stopping = self._saved([one.key for one in here]), {each.key for each in intents if not each.closed}
-        lengths, before = self.lengths([one.job for one in here]), self._served(here)
+        views = self._views(here)
         found = []
         for one in here:
             own = tuple(each for each in past if each.key == one.key)
-            keep = one.wishes.keep
-            facts = Facts(one.standing.terms.rung, keep, one.key in stopping, saved.get(one.key), own)
-            ran_s = self._now_s - (one.job.started_s if one.job.started_s is not None else self._now_s)
-            view = JobView(
-                one.job.job_id,
-                one.key.submitted_s,
-                one.job.gpus,
-                estimate_s=lengths.get(one.job.job_id),
-                attained_s=before.get(one.key, 0.0) + max(0.0, ran_s),
-                running=True,
-            )
+            keep, saved_s = one.wishes.keep, saved.get(one.key)
+            facts = Facts(one.standing.terms.rung, keep, one.key in stopping, saved_s, own)
             apart = why_apart(one.job, facts, asked, self._now_s)
-            found.append(Occupant(one.key, one.job, view, saved.get(one.key, 0.0), apart))
+            found.append(Occupant(one.key, one.job, views[one.key], saved_s or 0.0, apart))
         return tuple(found)
+
+    def _views(self, here: Sequence[Seen]) -> dict[JobKey, JobView]:
+        """Return what a policy sees of running jobs: what they attained is counted over all their lives."""
+        lengths, before = self.lengths([one.job for one in here]), self._served(here)
+        found = {}
+        for one in here:
+            job = one.job
+            ran_s = max(0.0, self._now_s - job.started_s) if job.started_s is not None else 0.0
+            attained_s = before.get(one.key, 0.0) + ran_s
+            length_s = lengths.get(job.job_id)
+            found[one.key] = JobView(job.job_id, one.key.submitted_s, job.gpus, "", length_s, attained_s, running=True)
+        return found
 
     def _served(self, here: Sequence[Seen]) -> dict[JobKey, float]:
         """Return how long requeued jobs ran in earlier lives."""
@@ -189,20 +192,7 @@ class Preempting:
 
     def _ask(self, room: Room) -> None:
         """Look at all of them again; record that they are asked for, then ask."""
-        asked = [
-            Preemption(
-                each.key,
-                each.job.life,
-                room.heir.job_id,
-                each.job.gpus,
-                self._now_s,
-                each.saved_s,
-                room.reason,
-                each.job.user,
-                tries=1,
-            )
-            for each in room.victims
-        ]
+        asked = [_request(each, room, self._now_s) for each in room.victims]
         if self._stands(asked) and all(self._verified(each.key) for each in room.victims):
             said = tuple(Remark(each.key.text, YIELDED, _told(each), self._now_s) for each in asked)
             self._put_back(asked, said)
@@ -211,7 +201,7 @@ class Preempting:
         """Ask anew for what a daemon that ended may not have asked for: the life still runs, so nothing happened."""
         if self._stands(asked):
             self._put_back([replace(each, tries=each.tries + 1) for each in asked], ())
-        elif self._heir_waits(asked) is False:
+        elif not self._heir_waits(asked):
             gone = tuple(each.ended(PreemptState.VOID, "the waiting job needs no room any more") for each in asked)
             self.scene.ports.store.record(Changes(preemptions=gone))
 
@@ -265,6 +255,12 @@ class Preempting:
         ref = f"{asked.key.text}:{asked.life.restarts}:{YIELDED}"
         subject = "your job was requeued and will go on"
         self.scene.ports.notifier.tell(Message(asked.key, asked.user, subject, _told(asked), YIELDED, ref))
+
+
+def _request(one: Occupant, room: Room, now_s: float) -> Preemption:
+    job = one.job
+    what = (room.heir.job_id, job.gpus, now_s, one.saved_s, room.reason, job.user)
+    return Preemption(one.key, job.life, *what, tries=1)
 
 
 def _runs_on(asked: Preemption, job: Job | None) -> bool:

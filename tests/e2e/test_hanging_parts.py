@@ -50,12 +50,12 @@ def test_accounting_away_while_a_stop_is_under_way_and_a_job_ends(make_site: Mak
     """The controller still knows how both ended; the rising job goes on; nothing waits for accounting without end."""
     site = make_site(slurm=SLURM)
     options = ("--gpus=1", "--nodes=1")
-    rising = site.train(users.BOB, RISE, *options, pace_s=0.5)
+    rising = site.train(users.BOB, RISE, *options, pace_s=0.5, more="--linger-s 600")
     ending = site.train(users.ALICE, SHORT, *options, pace_s=0.5, more="--linger-s 8")
     site.wait(lambda: site.watch(ending) and site.evals(rising), "both jobs watched")
     since = place_in_log(site)
     with site.cluster.accounting_hangs() if how == "hangs" else site.cluster.accounting_down():
-        falling = site.train(users.ALICE, FALL, *options)
+        falling = site.train(users.ALICE, FALL, *options, more="--linger-s 600")
         site.wait(lambda: confirmed(site, falling), "the stop, confirmed by the controller", 180)
         site.wait(lambda: ended(site, ending), "the end of the other job", 180)
     site.wait(lambda: site.accounted(falling) == "CANCELLED", "accounting caught up", 180)
@@ -64,6 +64,11 @@ def test_accounting_away_while_a_stop_is_under_way_and_a_job_ends(make_site: Mak
     assert site.intents(falling)[0].cancel_tries == 1
     assert (site.state(rising), site.intents(rising)) == ("RUNNING", ())
     assert longest_pass_s(site, since) < LONGEST_S
+
+
+def best_is_pinned(site: Site, job: str) -> bool:
+    watch = site.watch(job)
+    return watch is not None and any(pin.step == 30 and pin.safe for pin in site.store.pins_of([watch.key]))
 
 
 @contextmanager
@@ -84,8 +89,8 @@ def locked(site: Site) -> Iterator[None]:
 def test_a_store_that_another_process_has_locked_stops_nothing_and_the_stop_comes_after_it(make_site: MakeSite) -> None:
     """What cannot be recorded is not done; once it can be, the job is stopped, once."""
     site = make_site()
-    job = site.train(users.ALICE, FALL)
-    site.wait(lambda: site.evals(job) >= 2, "it is being read")
+    job = site.train(users.ALICE, FALL, pace_s=3.0, more="--linger-s 600")
+    site.wait(lambda: best_is_pinned(site, job), "its best checkpoint is safe before the trainer rotates it away")
     since = place_in_log(site)
     with locked(site):
         site.wait(
