@@ -68,17 +68,19 @@ def test_fifo_keeps_the_order_of_submission_against_multifactor(cluster: Cluster
 
 
 def test_srtf_lets_the_job_with_less_left_start_first(cluster: Cluster, reachable_directory: Path) -> None:
-    """By submit time, and by time limit, the other one would be first or equal."""
+    """By Slurm's own word and by submit time the other one would be first, by time limit they are equal."""
     with lines(cluster, reachable_directory / "lines", priorities={"policy": "srtf-est"}) as queue:
         again = queue.requeued(ALICE, 10, runs_s=3)
         blocker, fresh = queue.submit(ALICE, seconds=3600), queue.submit(BOB, limit=10)
         queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
         queue.requeue(again)
+        queue.cluster.run("scontrol", "update", f"JobId={again}", "Nice=20")
         queue.wait(lambda: queue.state(blocker) == "RUNNING", "the blocker runs")
+        assert queue.order(again, fresh) == [fresh, again]
         queue.service.start_daemon()
         queue.until_ordered(again, fresh)
 
-        assert queue.run_all(blocker, again, fresh)[-1] == fresh
+        assert queue.run_all(blocker, again, fresh) == [again, fresh]
 
 
 def test_las_lets_the_job_start_first_that_has_had_less(cluster: Cluster, reachable_directory: Path) -> None:
