@@ -50,7 +50,8 @@ class Acts:
     def serve(self, intents: Sequence[Intent]) -> bool:
         """Take every open intent its steps; the cancels of a pass go out together after one last look.
 
-        Tell whether GPUs may come free by that: a stop was due now, or is not seen to have ended yet.
+        What is written into runs waits for them: a slow tracker must not keep GPUs. Tell whether GPUs may come free: a
+        stop was due now, or is not seen to have ended yet.
         """
         intents = RegistryDesk(self.scene).serve(intents)
         waiting = [self._advance(intent) for intent in intents if not intent.closed]
@@ -61,6 +62,8 @@ class Acts:
         ]
         if ready and not self.scene.ports.should_stop():
             self._end_jobs(self._within_caps(ready))
+        self.scene.write_tags()
+        waiting = [self._finish(intent) for intent in waiting]
         closed = [intent for intent in intents if intent.closed]
         self._aftermath.close_up((*closed, *waiting))
         return bool(ready) or any(intent.state is State.CANCELLED for intent in waiting)
@@ -78,6 +81,16 @@ class Acts:
             intent = after
         return intent
 
+    def _finish(self, intent: Intent) -> Intent:
+        """Take the steps that follow the end of its job."""
+        while not intent.closed and not self.scene.ports.should_stop():
+            step = self.scene.step(intent, self.scene.job(intent))
+            after = self._aftermath.take(intent, step) if isinstance(step, Confirm | Hold | Undo) else intent
+            if after is intent:
+                break
+            intent = after
+        return intent
+
     def _take(self, intent: Intent, step: Step) -> Intent:
         match step:
             case Warn():
@@ -86,9 +99,9 @@ class Acts:
                 return self._promote(intent, pin)
             case GiveUp(state=state, why=why):
                 return self._give_up(intent, state, why)
-            case NoteCancelled() | Confirm() | Hold() | Undo():
+            case NoteCancelled():
                 return self._aftermath.take(intent, step)
-            case Cancel() | SendSignal() | Wait():
+            case Cancel() | SendSignal() | Confirm() | Hold() | Undo() | Wait():
                 return intent
 
     # --- steps that touch no running job
@@ -106,7 +119,7 @@ class Acts:
             receipt = self.scene.tell(intent, WARNING, "your job is past its best", text)
             told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
             intent = self.scene.moved(intent, State.WARNED, told, telling=telling)
-        self.scene.tag(intent)
+        self.scene.tag_later(intent)
         return intent
 
     def _promote(self, intent: Intent, pin: Pin) -> Intent:
@@ -128,12 +141,12 @@ class Acts:
         kept_s = max(pin.wanted_s, (watch.started_s if watch is not None else None) or 0.0)
         model = WANTED if self.scene.ports.registry is not None else ""
         intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=report.path, kept_s=kept_s, model=model)
-        self.scene.tag(intent)
+        self.scene.tag_later(intent)
         return intent
 
     def _give_up(self, intent: Intent, state: State, why: str) -> Intent:
         intent = self.scene.moved(intent, state, why, note=why)
-        self.scene.tag(intent)
+        self.scene.tag_later(intent)
         return intent
 
     # --- the acts on running jobs
@@ -238,7 +251,7 @@ class Acts:
         watch = self.scene.watches.get(intent.key)
         warned = at_most(watch, Rung.WARN) if watch is not None else None
         intent = self.scene.moved(intent, State.ABANDONED, why, watch=warned, note=why, **before)
-        self.scene.tag(intent)
+        self.scene.tag_later(intent)
         return intent
 
 

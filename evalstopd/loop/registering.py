@@ -40,7 +40,7 @@ class RegistryDesk:
             return self._refused(intent, f"nothing was written to the registry for the run: {_ONE_WAY}")
         if answer is not None and answer.where:
             intent = self.scene.ledger.note(intent, "registered", f"it is {answer.where}", model=answer.where)
-            self.scene.tag(intent)
+            self.scene.tag_later(intent)
             return intent
         if answer is not None and answer.refused:
             return self._refused(intent, answer.refused)

@@ -1,7 +1,7 @@
 """What one pass knows of its intents, and the words it has for people and runs: handed to all who act in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evalstopd.core.binding import Bound, Proof
 from evalstopd.core.caps import Decision
@@ -23,7 +23,8 @@ from evalstopd.ports import EndingQuery, Message, Ports, Receipt
 class Scene:
     """One pass after its decisions are recorded; `watches` and `pins` are as this pass left them.
 
-    `decisions` are those of late, as caps count them; `said` what was remarked on before.
+    `decisions` are those of late, as caps count them; `said` what was remarked on before. `untagged` are the intents,
+    by id, whose runs are to be tagged once the stops of the pass are asked for.
     """
 
     ports: Ports
@@ -36,6 +37,7 @@ class Scene:
     tally: Tally
     decisions: Sequence[Decision] = ()
     said: frozenset[tuple[str, str]] = frozenset()
+    untagged: dict[str, Intent] = field(default_factory=dict)
 
     def job(self, intent: Intent) -> Job | None:
         """Return the intent's job as the queue of this pass shows it."""
@@ -60,6 +62,16 @@ class Scene:
         watch = self.watches.get(intent.key)
         proven = watch.two_way if watch is not None else intent.evidence.two_way
         return proven and intent.key not in self.seen.doubtful
+
+    def tag_later(self, intent: Intent) -> None:
+        """Have the run tagged with where the intent stands, or with where it stands by then."""
+        self.untagged[intent.id] = intent
+
+    def write_tags(self) -> None:
+        """Tag what was put off."""
+        while self.untagged:
+            _, intent = self.untagged.popitem()
+            self.tag(intent)
 
     def tag(self, intent: Intent) -> None:
         """Tell the run's readers where the intent stands; a failure is noted and holds nothing up."""

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.intent import State
 from evalstopd.core.model import JobKey, Phase, Rung
+from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 from evalstopd.veto import keep
 from tests.fakes.overlaid import Overlaid
@@ -104,6 +106,45 @@ def test_keep_written_at_any_time_before_the_cancel_wins(after: int) -> None:
 
     assert world.cluster.cancelled == []
     assert all(state is State.VETOED for _, state in intents(world))
+
+
+def test_no_stop_waits_for_what_is_written_into_runs() -> None:
+    """Two stops of one pass, and the confirmations of others in the same pass: all cancels are asked for first."""
+    world = World(replace(RULES, caps=UNLIMITED))
+    done: list[str] = []
+
+    def noted(name: str, method):  # type: ignore[no-untyped-def]
+        def call(*args):  # type: ignore[no-untyped-def]
+            done.append(name)
+            return method(*args)
+
+        return call
+
+    def ports() -> Ports:
+        runs = Overlaid(world.tracker, tag=noted("tag", world.tracker.tag), mark_killed=world.tracker.mark_killed)
+        cluster = Overlaid(world.cluster, cancel=noted("cancel", world.cluster.cancel))
+        return replace(world.ports(), runs=runs, cluster=cluster)
+
+    first, second, third = (world.train(run) for run in ("r1", "r2", "r3"))
+    for number, score in enumerate(RISE_AND_FALL[:5], 1):
+        world.evaluate(first, "r1", number, score)
+        if number > 1:
+            world.evaluate(second, "r2", number - 1, RISE_AND_FALL[number - 2])
+            world.evaluate(third, "r3", number - 1, RISE_AND_FALL[number - 2])
+        done.clear()
+        world.tick(ports=ports())
+    assert done[0] == "cancel"
+    assert "tag" in done
+    world.evaluate(second, "r2", 5, RISE_AND_FALL[4])
+    world.evaluate(third, "r3", 5, RISE_AND_FALL[4])
+    done.clear()
+    world.tick(ports=ports())
+
+    assert [(job, 0) for job in (first, second, third)] == sorted(world.cluster.cancelled)
+    assert done[0] == "cancel"
+    assert done.count("cancel") == 1
+    assert "tag" in done
+    assert (first, State.CONFIRMED) in intents(world)
 
 
 def test_keep_between_the_pass_and_its_last_look_wins() -> None:
