@@ -60,5 +60,8 @@ def start_log(level: str, environment: Mapping[str, str] = os.environ) -> None:
 
 def _is_journal(environment: Mapping[str, str]) -> bool:
     """Tell whether stderr is the journal's: its device and inode are what systemd says (systemd.exec(5))."""
-    found = os.fstat(sys.stderr.fileno())
+    try:
+        found = os.fstat(sys.stderr.fileno())
+    except OSError:
+        return False  # a stream that is no file, as where a program calls the command line
     return environment.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"

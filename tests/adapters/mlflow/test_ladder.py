@@ -210,7 +210,8 @@ def test_a_run_that_breaks_bulk_answers_is_read_alone_and_the_others_in_bulk(
     small.calls.clear()
     source.read(queries(small))
     assert small.calls.count(BULK) == 2
-    assert small.calls.count(HISTORY) == 1
+    # What holds up a call of its own is quarantined, too, and asked for again after a minute.
+    assert small.calls.count(HISTORY) == (0 if fault == "hang" else 1)
 
 
 @pytest.mark.parametrize("fault", [raw(b"", 429), raw(b"", 503), standin.hang])
