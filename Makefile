@@ -1,8 +1,10 @@
 # The two commands of the README, and what they are made of.
 BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
-# One worker a core; a file's tests stay together where they share a cluster.
+# Many tests wait for processes and servers more than they work: so more workers than cores. On the real parts a
+# file's tests stay together, as they share a cluster.
 WORKERS ?= $(shell nproc)
+FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
 .PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue nightly mutation soak clean
@@ -42,7 +44,7 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
+	$(PY) -m pytest -q -n $(FAST_WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
 
 real:
 	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "(slurm or mlflow) and not trainers" $(PYTEST)
