@@ -16,6 +16,8 @@ from evalstopd_sim.truth import RLHF, TrueJob
 
 _BUNDLED = "curves"
 _LABELS = ("declining", "healthy")
+# By its JSON: a word such as "no" is not guessed at.
+_SIGNS = {"true": 1.0, "false": -1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _curve(where: str, line: str, most: int) -> RealCurve | None:
         record: dict[str, Any] = json.loads(line)
         label = record.get("label_agreed", record["label"])
         values = [float(value) for value in record["values"]]
-        sign = 1.0 if record["higher_is_better"] else -1.0
+        sign = _SIGNS[json.dumps(record["higher_is_better"])]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Misconfigured(f"{where}: not a curve with values, higher_is_better and label") from None
     scores = [sign * value for value in values if is_score(value)]
