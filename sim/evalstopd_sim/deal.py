@@ -106,6 +106,6 @@ def _text(name: str) -> str:
     if name == _BUNDLED and not path.exists():
         return (files("evalstopd_sim") / "data" / "eval_curves_sample.jsonl").read_text(encoding="utf-8")
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{name}: cannot be read as curves: {error}") from None

@@ -36,8 +36,8 @@ Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings fi
 Sacct = Annotated[
     Path | None,
     typer.Option(
-        help="Tell savings in GPU-hours: a file of `sacct --json`, or of `sacct --parsable2 --allocations --duplicates "
-        "--allusers --format=JobID,JobIDRaw,Submit,Elapsed,State,AllocTRES,Account,User,Cluster`.",
+        help="Tell savings in GPU-hours: a file of `sacct --json`, or a table of `sacct --parsable2`; its fields: "
+        "docs/rules.md.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ _HOURS = ("account", "gpu_hours", "gpu_hours_saved")
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the rules save in GPU-hours, and which runs could be joined to a job at all."""
+    """What the rules save in GPU-hours, which runs could be joined to a job, and records of the file left out."""
 
     joined: Joined
     rows: tuple[Hours, ...]
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 _HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
@@ -137,7 +138,8 @@ def _hours_as_text(accounts: Accounts) -> str:
     lines = [
         [*_whose(each), f"{each.gpu_hours:.1f}", _amount(each.saved), f"{each.losing:.1f}"] for each in accounts.rows
     ]
-    return f"{columns([head, *lines])}\n{_joined_as_text(accounts.joined)}"
+    lost = "".join(f"\nrecords left out of the accounting: {count} ({why})" for why, count in accounts.lost.items())
+    return f"{columns([head, *lines])}\n{_joined_as_text(accounts.joined)}{lost}"
 
 
 def _whose(each: Hours) -> tuple[str, str, str]:
@@ -170,7 +172,9 @@ def _hours_as_data(accounts: Accounts) -> dict[str, Any]:
         }
         for each in accounts.rows
     ]
-    return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows}
+    return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows} | (
+        {"records_left_out": dict(accounts.lost)} if accounts.lost else {}
+    )
 
 
 def _own_hours(each: Outcome, accounts: Accounts | None) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ def read_jsonl(path: Path, pick: Pick) -> Iterator[History]:
     Needed: `steps`, `values`. Used where there: `stderrs`, `id`, `repo`, `algorithm`, `family`, `metric`,
     `higher_is_better` (true), `primary` (true) and the labels. A null in `values` is no score.
     """
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
             history = _history(path, number, line, pick) if line.strip() else None
             if history is not None and pick.metric in ("", history.metric):

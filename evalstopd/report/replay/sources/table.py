@@ -21,7 +21,7 @@ def read_csv(path: Path, pick: Pick) -> Iterator[History]:
     `primary` and the labels. Of lines of the same step the last counts. Raises Misconfigured where a needed column is
     missing or a line is no eval.
     """
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         lines = csv.DictReader(file)
         missing = {"step", "value"} - set(lines.fieldnames or ())
         if missing:
