@@ -207,6 +207,33 @@ def test_a_flag_of_a_csv_is_a_known_word(tmp_path: Path, key: str) -> None:
         read(path)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_text_in_another_encoding_is_named_and_a_byte_order_mark_is_taken(tmp_path: Path, name: str) -> None:
+    path = lines_of(tmp_path / name, [(1, 0.5), (2, 0.6)])
+    good = path.read_bytes()
+    path.write_bytes(b"\xef\xbb\xbf" + good)
+    assert scores(read(path)[0]) == [0.5, 0.6]
+
+    path.write_bytes(good + b"\n\xff")
+    with pytest.raises(Misconfigured, match=rf"{name}: not UTF-8 text"):
+        read(path)
+
+
+def test_without_a_source_replay_and_tune_say_that_one_is_needed() -> None:
+    for command in ("replay", "tune"):
+        done = CliRunner().invoke(app, [command])
+
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("evalstopd: name a source: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_table_says_what_its_columns_mean() -> None:
+    shown = CliRunner().invoke(app, ["replay", str(DATA / "tensorboard")]).stdout
+
+    assert "a trigger on a run's last eval stops nothing" in shown.splitlines()[-1]
+
+
 def test_a_folder_without_curves_says_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match=r"trainer_state\.json"):
         read(tmp_path)

@@ -41,6 +41,12 @@ class Accounts:
 _HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
 
 
+_LEGEND = (
+    "pos, neg: runs labelled declining, healthy; saved: share of a run's time left at the stop; lost_over_5pct: share "
+    "of runs that lose > 5 % of their range by it; a trigger on a run's last eval stops nothing and does not count"
+)
+
+
 def harmless(text: str) -> str:
     """Return text that a terminal, a log and a spreadsheet take as text: nothing that acts, no formula, at most 80."""
     shown = plain(text, 80)
@@ -51,7 +57,7 @@ def as_text(rows: Sequence[Row], accounts: Accounts | None = None) -> str:
     """Return rows as a table: the figure and, in brackets, its 95 % interval; GPU-hours below it."""
     head = ["rule", "label", "group", "runs", "pos", "neg", *_COLUMNS]
     lines = ([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)
-    table = columns([head, *lines])
+    table = f"{columns([head, *lines])}\n{_LEGEND}"
     return table if accounts is None else f"{table}\n\n{_hours_as_text(accounts)}"
 
 
