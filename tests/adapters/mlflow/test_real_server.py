@@ -95,6 +95,11 @@ def test_replay_reads_an_experiment_of_the_live_server(tracker: Tracker):
     assert [judge(found[run_id], "k-declines:k=2").stopped for run_id in (falling, rising)] == [3, None]
 
 
+def test_an_experiment_that_is_not_there_is_said_to_be_none(tracker: Tracker):
+    with pytest.raises(Rejected, match="no such experiment: 'nosuch'"):
+        list(read_source(Path("mlflow:nosuch"), None, lambda: tracker.source))
+
+
 def test_a_history_of_many_pages_is_whole(tracker: Tracker):
     run_id = tracker.make_run({}, {})
     tracker.log(run_id, METRIC, [(step, step / 7, step) for step in range(1_234)])
