@@ -176,8 +176,9 @@ def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
 
 def make_seat(settings: Settings) -> Seat:
     """Return the seat of the one daemon that works on the store. Raises Unavailable where SQLite's is taken."""
-    if lock_alone(settings.store.url):
-        return OwnSeat()
+    release = lock_alone(settings.store.url)
+    if release is not None:
+        return OwnSeat(release)
     least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
     if settings.store.lease_s < least_s:
         raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
