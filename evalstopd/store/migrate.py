@@ -62,7 +62,7 @@ def _check_place(url: URL) -> None:
     if file is None:
         return
     folder = str(file.resolve().parent)
-    if not os.path.isdir(folder):  # noqa: PTH112  Path.is_dir raises where a folder above may not be passed
+    if not os.path.isdir(folder):  # Path.is_dir raises where a folder above may not be passed
         raise Misconfigured(f"store.url: folder {folder!a} does not exist")
     if not os.access(folder, os.X_OK, effective_ids=True):
         raise Unavailable(f"the folder {folder!a} of the store may not be read by this account")

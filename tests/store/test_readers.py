@@ -142,7 +142,7 @@ def test_who_may_not_even_read_is_told_so_in_a_line(place: Path) -> None:
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/none/store.db"
     for ask in (migrate.check, migrate.upgrade):
-        with pytest.raises(Misconfigured, match="folder '.*/none' does not exist"):
+        with pytest.raises(Misconfigured, match=r"folder '.*/none' does not exist"):
             ask(url)
 
 
