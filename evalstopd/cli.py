@@ -9,6 +9,7 @@ import typer
 from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd import db_commands, priorities_commands
+from evalstopd.job_argument import job_argument
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.estimates import commands as estimates
 from evalstopd.report.replay.commands import replay, tune
@@ -192,7 +193,7 @@ def _daemon_status(config: Path | None, *, as_json: bool) -> int:
 
 @app.command()
 def explain(
-    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")],
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.", callback=job_argument)],
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -239,7 +240,9 @@ app.command()(undo)
 
 
 @app.command()
-def keep(job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")]) -> None:
+def keep(
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.", callback=job_argument)],
+) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto
     from evalstopd.wiring import make_plain_cluster

@@ -6,7 +6,7 @@ from math import isfinite
 
 from evalstopd.core.detectors import DETECTORS
 from evalstopd.core.spec import parse_spec
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.arms import NONE, Arm, Setting
 from evalstopd_sim.deal import read_curves
 from evalstopd_sim.options import ClusterOptions, HeadOfLine
@@ -49,7 +49,7 @@ DEFAULT_JOBS = 500
 
 
 def setting(asked: Request) -> Setting:
-    """Return the world that was asked for. Raises Misconfigured naming the option that makes no sense."""
+    """Return the world that was asked for. Raises WrongUsage naming the option that makes no sense."""
     cluster = _cluster(asked)
     _check_count("--seeds", asked.seeds)
     if asked.jobs is not None:
@@ -71,21 +71,21 @@ def arms(asked: Request) -> tuple[Arm, ...]:
 
 def _poll(value: float) -> float:
     if not 0.2 <= value <= 86400:
-        raise Misconfigured(f"--poll-s must be between 0.2 s and a day, not {value}")
+        raise WrongUsage(f"--poll-s must be between 0.2 s and a day, not {value}")
     return value
 
 
 def rule_text(name: str, k: int | None, preset: str = "paper") -> str:
     """Return the rule with `--k` put in; `drop-test` is the tuning that fits the preset.
 
-    Raises Misconfigured where the rule has no k.
+    Raises WrongUsage where the rule has no k.
     """
     if name == "drop-test":
         name = "drop-test-safe" if preset == "real" else "drop-test-paper"
     if k is None or name == NONE:
         return name
     if parse_spec(name.rpartition("+")[2]).name != "k-declines":
-        raise Misconfigured(f"--k belongs to the rule k-declines, not to {name!a}; rules: {', '.join(DETECTORS)}")
+        raise WrongUsage(f"--k belongs to the rule k-declines, not to {name!a}; rules: {', '.join(DETECTORS)}")
     return f"{name.partition(':')[0]}:k={k}"
 
 
@@ -93,7 +93,7 @@ def _cluster(asked: Request) -> ClusterOptions:
     try:
         head = HeadOfLine(asked.head_of_line)
     except ValueError:
-        raise Misconfigured(f"--head-of-line is strict or skip, not {asked.head_of_line!a}") from None
+        raise WrongUsage(f"--head-of-line is strict or skip, not {asked.head_of_line!a}") from None
     options = ClusterOptions(asked.gpus, head, asked.preemption_overhead_s, asked.requeue_delay_s, asked.gpus_per_node)
     return options if asked.until_h is None else replace(options, until_s=asked.until_h * 3600)
 
@@ -101,7 +101,7 @@ def _cluster(asked: Request) -> ClusterOptions:
 def _preset(asked: Request) -> Preset:
     chosen = PRESETS.get(asked.preset)
     if chosen is None:
-        raise Misconfigured(f"unknown preset {asked.preset!a}; known: {', '.join(PRESETS)}")
+        raise WrongUsage(f"unknown preset {asked.preset!a}; known: {', '.join(PRESETS)}")
     given: Mapping[str, object] = {
         **({} if asked.noise is None else {"noise": Noise((_within("--noise", asked.noise, 10.0),))}),
         **({} if asked.hacking is None else {"hacking": _within("--hacking", asked.hacking, 1.0)}),
@@ -111,7 +111,7 @@ def _preset(asked: Request) -> Preset:
         "cancelled": _within("--user-cancels", asked.user_cancels, 0.99),
     }
     if asked.load is not None and asked.load <= 0:
-        raise Misconfigured("--load must be above 0")
+        raise WrongUsage("--load must be above 0")
     return replace(chosen, **given)  # type: ignore[arg-type]
 
 
@@ -123,7 +123,7 @@ def _evals(text: str) -> dict[str, object]:
             return {"every_s": _positive(float(value))}
         return {"evals": (int(_positive(int(text))),), "every_s": None}
     except ValueError:
-        raise Misconfigured(f"--evals is a number of evals or every:SECONDS, not {text!a}") from None
+        raise WrongUsage(f"--evals is a number of evals or every:SECONDS, not {text!a}") from None
 
 
 def _estimate_sd(text: str) -> float | None:
@@ -136,7 +136,7 @@ def _estimate_sd(text: str) -> float | None:
             return _positive(float(value))
     except ValueError:
         pass
-    raise Misconfigured(f"--estimates is exact, lognormal:SD or trace, not {text!a}")
+    raise WrongUsage(f"--estimates is exact, lognormal:SD or trace, not {text!a}")
 
 
 def _positive(value: float) -> float:
@@ -160,10 +160,10 @@ def _trace(asked: Request, cluster: ClusterOptions) -> Trace:
 
 def _within(option: str, value: float, most: float) -> float:
     if not 0 <= value <= most:
-        raise Misconfigured(f"{option} must be between 0 and {most:g}, not {value}")
+        raise WrongUsage(f"{option} must be between 0 and {most:g}, not {value}")
     return value
 
 
 def _check_count(option: str, value: int) -> None:
     if value < 1:
-        raise Misconfigured(f"{option} must be at least 1, not {value}")
+        raise WrongUsage(f"{option} must be at least 1, not {value}")

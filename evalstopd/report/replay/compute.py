@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import History, JobTag
 from evalstopd.report.replay.intervals import Estimate, mean
 from evalstopd.report.replay.judge import Outcome
@@ -55,11 +55,11 @@ class Hours:
 
 
 def read_jobs(path: Path) -> tuple[Accounted, ...]:
-    """Return the lives of jobs in a file of sacct's (a table, or JSON), without steps. Raises Misconfigured."""
+    """Return the lives of jobs in a file of sacct's (a table, or JSON), without steps. Raises WrongUsage."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path}: cannot be read as sacct's output: {error}") from None
+        raise WrongUsage(f"{path}: cannot be read as sacct's output: {error}") from None
     return tuple(each for each in read_sacct(str(path), text, _NEEDED) if not each.is_step)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evalstopd.core.model import Mode
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import LABELS, History, evals_of
 from evalstopd.report.replay.labels import labels
 from evalstopd.report.replay.sources.series import Pick, guessed_mode
@@ -18,13 +18,13 @@ def read_csv(path: Path, pick: Pick) -> Iterator[History]:
     """Yield one history a run and metric, its evals in the order of the lines.
 
     Columns: `step` and `value`; where there: `run`, `metric`, `stderr`, `source`, `family`, `higher_is_better`,
-    `primary` and the labels. Raises Misconfigured where a needed column is missing or a line is no eval.
+    `primary` and the labels. Raises WrongUsage where a needed column is missing or a line is no eval.
     """
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.DictReader(file)
         missing = {"step", "value"} - set(lines.fieldnames or ())
         if missing:
-            raise Misconfigured(f"{path}: no column {', '.join(sorted(missing))}")
+            raise WrongUsage(f"{path}: no column {', '.join(sorted(missing))}")
         runs: dict[tuple[str, str], _Rows] = {}
         for row in lines:
             runs.setdefault((row.get("run") or path.stem, row.get("metric") or "score"), []).append(row)
@@ -39,7 +39,7 @@ def _history(path: Path, run: str, metric: str, rows: _Rows, pick: Pick) -> Hist
         errors = [float(row["stderr"]) if row.get("stderr") else None for row in rows]
         evals = evals_of([float(row["step"]) for row in rows], scores, errors)
     except (TypeError, ValueError) as error:
-        raise Misconfigured(f"{path}, run {run[:40]!a}: {error}") from None
+        raise WrongUsage(f"{path}, run {run[:40]!a}: {error}") from None
     first = rows[0]
     mode = pick.mode or _mode(first, metric)
     given = {name: first[name] for name in LABELS if first.get(name)}
