@@ -145,10 +145,10 @@ def tick(
 def check(config: Config = None, as_json: AsJson = False) -> None:
     """Say in plain words whether everything the daemon needs is there. Changes nothing."""
     from evalstopd.report.text import plain
-    from evalstopd.settings import load_settings
+    from evalstopd.settings import load_settings, settings_source
     from evalstopd.wiring import make_checks
 
-    results = [probe() for probe in make_checks(load_settings(config))]
+    results = [probe() for probe in make_checks(load_settings(config), settings_source(config))]
     _print(
         [{"what": each.what, "good": each.good, "text": each.text} for each in results],
         as_json,
