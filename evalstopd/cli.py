@@ -94,8 +94,10 @@ def _open_past(config: Path | None, since: str) -> object:
 @app.command()
 def run(config: Config = None) -> None:
     """Run the daemon in the foreground, as systemd starts it."""
+    import logging
     import threading
 
+    from evalstopd import __version__
     from evalstopd.daemon import Daemon
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
@@ -105,6 +107,9 @@ def run(config: Config = None) -> None:
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
     service = make_service(settings, lambda: load_settings(config), stopping)
+    log, rules = logging.getLogger("evalstopd"), settings.rules
+    began = (__version__, rules.rung.name.lower(), rules.rule, settings.digest)
+    log.info("evalstopd %s starts: rung %s, rule %s, settings %s", *began)
     try:
         seat = service.seat
         Daemon(
@@ -112,6 +117,7 @@ def run(config: Config = None) -> None:
         ).run()
     finally:
         service.close()
+        log.info("evalstopd ends")
 
 
 @app.command()

@@ -101,6 +101,10 @@ def test_a_span_that_is_none_is_one_line(config: Path, options: tuple[str, ...])
     assert one_line(done).startswith("evalstopd: --")
 
 
+def test_a_day_that_is_yet_to_come_is_called_so(config: Path) -> None:
+    assert "lies in the future" in one_line(run("report", "--since", "9000-01-01", "--config", str(config)))
+
+
 def test_a_value_that_no_program_of_ours_wrote_is_one_line(config: Path) -> None:
     tamper(config, "UPDATE intents SET evidence = 'nonsense'")
     for command in (("report",), ("audit", "replay")):

@@ -107,7 +107,7 @@ def _span(since: str, until: str, now_s: float) -> Any:
     # What is written while the report is made belongs to it: up to the next second.
     span = Span(since_s(since, now_s), since_s(until, now_s, "--until") if until else now_s + 1)
     if span.since_s >= span.until_s:
-        raise WrongUsage("--since must be before --until")
+        raise WrongUsage("--since must be before --until" if until else "--since lies in the future")
     return span
 
 
