@@ -7,7 +7,7 @@ WORKERS ?= $(shell nproc)
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -66,6 +66,18 @@ bench-cluster: env
 
 bench-queue: env
 	$(PATHS) $(PY) -m bench.queue $(BENCH)
+
+bench-priorities: env
+	$(PATHS) $(PY) -m bench.priorities --directory $(BASE)/bench-priorities $(BENCH)
+
+bench-orders: env
+	$(PATHS) $(PY) -m bench.orders --directory $(BASE)/bench-orders $(BENCH)
+
+bench-goals: env
+	$(PATHS) $(PY) -m bench.goals $(BENCH)
+
+bench-estimates: env
+	$(PATHS) $(PY) -m bench.estimates $(BENCH)
 
 nightly: env
 	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)

@@ -11,6 +11,7 @@ import typer
 from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd import db_commands, priorities_commands
+from evalstopd.job_argument import job_argument
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.estimates import commands as estimates
 from evalstopd.report.replay.commands import replay, tune
@@ -124,8 +125,10 @@ def _open_past(config: Path | None, since: str) -> object:
 @app.command()
 def run(config: Config = None) -> None:
     """Run the daemon in the foreground, as systemd starts it."""
+    import logging
     import threading
 
+    from evalstopd import __version__
     from evalstopd.daemon import Daemon
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
@@ -135,6 +138,9 @@ def run(config: Config = None) -> None:
     start_log(settings.daemon.log_level)
     stopping = threading.Event()
     service = make_service(settings, lambda: load_settings(config), stopping)
+    log, rules = logging.getLogger("evalstopd"), settings.rules
+    began = (__version__, rules.rung.name.lower(), rules.rule, settings.digest)
+    log.info("evalstopd %s starts: rung %s, rule %s, settings %s", *began)
     try:
         seat = service.seat
         Daemon(
@@ -142,6 +148,7 @@ def run(config: Config = None) -> None:
         ).run()
     finally:
         service.close()
+        log.info("evalstopd ends")
 
 
 @app.command()
@@ -175,10 +182,10 @@ def tick(
 def check(config: Config = None, as_json: AsJson = False) -> None:
     """Say in plain words whether everything the daemon needs is there. Changes nothing."""
     from evalstopd.report.text import plain
-    from evalstopd.settings import load_settings
+    from evalstopd.settings import load_settings, settings_source
     from evalstopd.wiring import make_checks
 
-    results = [probe() for probe in make_checks(load_settings(config))]
+    results = [probe() for probe in make_checks(load_settings(config), settings_source(config))]
     _print(
         [{"what": each.what, "good": each.good, "text": each.text} for each in results],
         as_json,
@@ -223,7 +230,7 @@ def _daemon_status(config: Path | None, *, as_json: bool) -> int:
 
 @app.command()
 def explain(
-    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")],
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.", callback=job_argument)],
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -270,7 +277,9 @@ app.command()(undo)
 
 
 @app.command()
-def keep(job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.")]) -> None:
+def keep(
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.", callback=job_argument)],
+) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto
     from evalstopd.wiring import make_plain_cluster

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured
 from evalstopd.loop import TickReport
+from evalstopd.repeats import PassLog
 
 _HANGUP = b"h"
 JITTER = 0.1
@@ -56,6 +58,7 @@ class Daemon:
     beat_s: float = 0.0
     reload: Callable[[], float] | None = None
     follow: Callable[[TickReport], None] = lambda _: None
+    _passes: PassLog = field(default_factory=PassLog)
     _wake: tuple[int, int] = field(default_factory=os.pipe)
     _fatal: list[EvalstopError] = field(default_factory=list)
 
@@ -96,7 +99,7 @@ class Daemon:
         except Exception:  # noqa: BLE001  a broken tick must not end the daemon; the watchdog sees that none is good
             _log.exception("a tick broke off")
             return
-        _log.log(logging.INFO if report.good else logging.WARNING, "%s", report.summary)
+        self._passes.tell(report, time.monotonic())
         sd_notify(f"STATUS={report.summary[:200]}" + ("\nWATCHDOG=1" if report.good else ""))
         try:
             self.follow(report)

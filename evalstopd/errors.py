@@ -31,6 +31,12 @@ class Misconfigured(EvalstopError):
     exit_code = 78
 
 
+class WrongUsage(Misconfigured):
+    """A command was given what it cannot work on: an argument, an option, or a file that one names. Exit code 2."""
+
+    exit_code = 2
+
+
 class Fatal(EvalstopError):
     """Going on could do harm (a store of another version, a broken invariant). Ends the process."""
 

@@ -356,8 +356,7 @@ class Settings(BaseSettings):
 def load_settings(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. Raises Misconfigured with one line that names what is wrong and what was meant."""
     environment = os.environ if environment is None else environment
-    chosen = path or Path(environment.get(CONFIG_VARIABLE) or DEFAULT_PATH)
-    named = path is not None or bool(environment.get(CONFIG_VARIABLE))
+    chosen, named = _chosen(path, environment)
     values = _read(chosen, named=named)
     _refuse_unknown_variables(environment)
     try:
@@ -368,6 +367,18 @@ def load_settings(path: Path | None, environment: Mapping[str, str] | None = Non
         raise Misconfigured(f'{error}: in a variable a list is written as ["a", "b"]') from None
     _check(settings)
     return _paced(settings)
+
+
+def settings_source(path: Path | None, environment: Mapping[str, str] | None = None) -> str:
+    """Return in words which file `load_settings` reads."""
+    chosen, _ = _chosen(path, os.environ if environment is None else environment)
+    return f"read from {chosen}" if chosen.exists() else f"there is no {chosen}: the defaults, and variables"
+
+
+def _chosen(path: Path | None, environment: Mapping[str, str]) -> tuple[Path, bool]:
+    """Return the settings file, and whether it was named: only the default one may be missing."""
+    variable = environment.get(CONFIG_VARIABLE)
+    return path or Path(variable or DEFAULT_PATH), path is not None or bool(variable)
 
 
 def make_rules(settings: Settings) -> Rules:

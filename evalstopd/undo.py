@@ -11,6 +11,7 @@ from evalstopd.core.model import Job, Phase
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.job_argument import job_argument
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.telling import UNDONE
 from evalstopd.ports import Cluster, Message, Notifier
@@ -58,11 +59,11 @@ class Undone:
 
 
 def parse_target(name: str) -> Target:
-    """Read a job id or an intent's id (cluster:job:uid:submit:restarts:step)."""
+    """Read a job id or an intent's id (cluster:job:uid:submit:restarts:step). Raises WrongUsage for any other text."""
     parts = name.split(":")
     if len(parts) == 6 and all(part.isascii() and part.isdigit() for part in parts[2:]):
-        return Target(parts[1], named=(parts[0], int(parts[2]), int(parts[3])))
-    return Target(name)
+        return Target(job_argument(parts[1]), named=(parts[0], int(parts[2]), int(parts[3])))
+    return Target(job_argument(name))
 
 
 def undo(

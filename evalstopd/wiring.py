@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from evalstopd import __version__
@@ -38,7 +39,7 @@ from evalstopd.core.binding import Trust
 from evalstopd.core.estimates import History, PastLife
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
-from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
@@ -104,13 +105,19 @@ def make_meters(settings: Settings) -> Meters | None:
     """Return the meters, served already, if the site wants them. Raises Misconfigured without the extra for them."""
     if not settings.metrics.port:
         return None
-    try:
-        from evalstopd.meters.prometheus import PrometheusMeters  # noqa: PLC0415  an extra that few sites need
-    except ModuleNotFoundError as error:
-        raise Misconfigured("metrics.port: this needs prometheus-client: pip install 'evalstopd[metrics]'") from error
+    _require_prometheus()
+    from evalstopd.meters.prometheus import PrometheusMeters  # noqa: PLC0415  an extra that few sites need
+
     meters = PrometheusMeters(SystemClock().now_s)
     meters.serve(settings.metrics.host, settings.metrics.port)
     return meters
+
+
+def _require_prometheus() -> None:
+    try:
+        import_module("prometheus_client")
+    except ModuleNotFoundError as error:
+        raise Misconfigured("metrics.port: this needs prometheus-client: pip install 'evalstopd[metrics]'") from error
 
 
 def make_loop(
@@ -176,8 +183,9 @@ def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
 
 def make_seat(settings: Settings) -> Seat:
     """Return the seat of the one daemon that works on the store. Raises Unavailable where SQLite's is taken."""
-    if lock_alone(settings.store.url):
-        return OwnSeat()
+    release = lock_alone(settings.store.url)
+    if release is not None:
+        return OwnSeat(release)
     least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
     if settings.store.lease_s < least_s:
         raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
@@ -428,6 +436,10 @@ def _slurm_clock(settings: Settings) -> str:
     return agreeing("slurmctld", lambda: controllers_clock_s(_runner(settings)), SystemClock().now_s)
 
 
+def _tracker_clock(settings: Settings) -> str:
+    return agreeing("MLflow", make_metrics(settings).clock_s, SystemClock().now_s)
+
+
 def _daemons(settings: Settings) -> str:
     """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
     rows = pulse_rows(make_checked_store(settings).pulses(), SystemClock().now_s(), settings.daemon.tick_s)
@@ -487,23 +499,64 @@ def preemption(settings: Settings) -> str:
     return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most"
 
 
-def make_checks(settings: Settings) -> tuple[Probe, ...]:
-    """Return the questions of `evalstopd check`."""
+def _database(settings: Settings) -> str:
+    address = settings.mlflow.database.get_secret_value()
+    if not address:
+        return "not set: evals are read from the server"
+    return TrackerDatabase(address, settings.mlflow.time_limit_s).look()
+
+
+def _served(settings: Settings) -> str:
+    asked = settings.metrics
+    if not asked.port:
+        return "no figures are served for Prometheus"
+    _require_prometheus()
+    return f"figures for Prometheus at http://{asked.host}:{asked.port}/metrics"
+
+
+def _promotion(settings: Settings) -> str:
+    asked = settings.promotion
+    return f"kept checkpoints become versions of {asked.model}" if asked.registry else "no model versions are made"
+
+
+def _needing(
+    need: Callable[[Settings], object], words: str, ask: Callable[[Settings], str]
+) -> Callable[[Settings], str]:
+    """Return a question that says shortly what it needs, where another one tells at length what is wrong with that."""
+
+    def asked(settings: Settings) -> str:
+        try:
+            need(settings)
+        except EvalstopError:
+            raise Unavailable(f"needs {words}") from None
+        return ask(settings)
+
+    return asked
+
+
+def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
+    """Return the questions of `evalstopd check`; `source` says where the settings come from."""
+    tracker = partial(_needing, _tracker, "mlflow.tracking_uri")
+    store = partial(_needing, _schema, "the store")
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("settings", lambda _: source),
         ("slurm", _queue),
         ("mlflow", lambda given: make_metrics(given).ping()),
-        ("mlflow login", lambda given: credentials.check(_tracker(given))),
-        ("mlflow server", _door),
+        ("mlflow login", tracker(lambda given: credentials.check(_tracker(given)))),
+        ("mlflow server", tracker(_door)),
+        ("mlflow database", _database),
         ("binding", _proofs),
         ("keeper", lambda given: make_keeper(given).ping()),
         ("store", _schema),
-        ("daemon", _daemons),
+        ("daemon", store(_daemons)),
         ("clock of slurmctld", _slurm_clock),
-        ("clock of mlflow", lambda given: agreeing("MLflow", make_metrics(given).clock_s, SystemClock().now_s)),
-        ("scorecard", _card),
+        ("clock of mlflow", tracker(_tracker_clock)),
+        ("scorecard", store(_card)),
         ("kill switch", _switch),
         ("priorities", _priorities),
         ("preemption", preemption),
         ("notify", _telling),
+        ("promotion", _promotion),
+        ("metrics", _served),
     )
     return tuple(probe(what, partial(ask, settings)) for what, ask in questions)

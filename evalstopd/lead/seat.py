@@ -1,5 +1,6 @@
 """The seat of the one daemon that works on a store: how it is taken, kept and left, whatever kind the store is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,8 +70,9 @@ class LeaseSeat:
 
 @dataclass(frozen=True, slots=True)
 class OwnSeat:
-    """The seat of a store that one process has locked for itself."""
+    """The seat of a store that one process has locked for itself; `release` ends what else it keeps of it."""
 
+    release: Callable[[], None] = lambda: None
     beat_s: float = 0.0
     ours: bool = True
     known: bool = True
@@ -81,4 +83,5 @@ class OwnSeat:
         return False
 
     def leave(self) -> None:
-        """The lock ends with the process."""
+        """End all but the lock, which ends with the process."""
+        self.release()

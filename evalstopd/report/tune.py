@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.halves import folds
 from evalstopd.report.replay.history import History
 from evalstopd.report.replay.judge import Outcome
@@ -39,7 +39,7 @@ class Proposal:
 def tune(histories: Sequence[History], label: str, alpha: float, base_rate: float) -> Proposal:
     """Return the rule with the highest recall whose false stops on healthy runs are at most `alpha`.
 
-    Raises Misconfigured where there are too few sources or healthy runs to choose and judge on, or where no rule
+    Raises WrongUsage where there are too few sources or healthy runs to choose and judge on, or where no rule
     keeps to the budget.
     """
     found = {rule: outcomes(histories, rule) for ladder in LADDERS.values() for rule in ladder}
@@ -56,7 +56,7 @@ def _choose(found: Mapping[str, Sequence[Outcome]], label: str, alpha: float) ->
     rows = [score(rule, label, each, 0.5) for rule, each in found.items()]
     kept = [row for row in rows if row.fpr.value is not None and row.fpr.value <= alpha]
     if not kept:
-        raise Misconfigured(f"no rule keeps to a false-stop budget of {alpha:g} on this history")
+        raise WrongUsage(f"no rule keeps to a false-stop budget of {alpha:g} on this history")
     return max(kept, key=lambda row: (row.recall.value or 0.0, row.saved_declining.value or 0.0)).rule
 
 
@@ -71,7 +71,7 @@ def _inside(found: Sequence[Outcome], group: frozenset[str]) -> list[Outcome]:
 def _enough(histories: Sequence[History], label: str, groups: Sequence[frozenset[str]]) -> None:
     healthy = sum(each.labels.get(label) == "healthy" for each in histories)
     if len(groups) < _FEWEST_SOURCES or healthy < _FEWEST_HEALTHY:
-        raise Misconfigured(
+        raise WrongUsage(
             f"{len(groups)} sources and {healthy} healthy runs by {label}: at least {_FEWEST_SOURCES} and "
             f"{_FEWEST_HEALTHY} are needed to choose a rule and judge it on other sources"
         )

@@ -2,15 +2,15 @@
 
 from math import isfinite
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 
 
 def number(text: str, what: str, where: str) -> float:
-    """Read a finite number that is not negative. Raises Misconfigured naming file and line."""
+    """Read a finite number that is not negative. Raises WrongUsage naming file and line."""
     try:
         value = float(text)
     except ValueError:
-        raise Misconfigured(f"{where}: {what} is not a number: {text[:40]!a}") from None
+        raise WrongUsage(f"{where}: {what} is not a number: {text[:40]!a}") from None
     if not isfinite(value) or value < 0:
-        raise Misconfigured(f"{where}: {what} must be finite and not negative, not {text[:40]!a}")
+        raise WrongUsage(f"{where}: {what} must be finite and not negative, not {text[:40]!a}")
     return value

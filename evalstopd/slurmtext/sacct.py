@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Phase
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.slurmtext.numbers import number
 from evalstopd.slurmtext.states import REQUEUED, first_word, phase_of
 from evalstopd.slurmtext.tres import count_gpus
@@ -72,7 +72,7 @@ def read_sacct(name: str, text: str, needed: Collection[str] = FIELDS) -> Iterat
     """Yield the records of a file of sacct's, its form told by its first letter; `needed` are fields of a table.
 
     A text stands for a record that lacks what every job has, and says what.
-    Raises Misconfigured, naming file and line (`file:jobs[n]` in JSON), for the first record that makes no sense.
+    Raises WrongUsage, naming file and line (`file:jobs[n]` in JSON), for the first record that makes no sense.
     """
     text = text.removeprefix("\ufeff")
     if text.lstrip().startswith("{"):
@@ -84,7 +84,7 @@ def read_framed(name: str, text: str, fields: Sequence[str], word: str) -> Itera
     """Yield the records of `sacct --parsable2 --noheader --delimiter=WORD` for these fields.
 
     With a word that no user can know, names may hold anything, newlines too, as long as the last field is none of
-    theirs. Records without submission or length are passed over. Raises Misconfigured for what makes no sense.
+    theirs. Records without submission or length are passed over. Raises WrongUsage for what makes no sense.
     """
     first, *rest = text.split(word)
     record = [first]
@@ -98,14 +98,14 @@ def read_framed(name: str, text: str, fields: Sequence[str], word: str) -> Itera
                 yield made
             record = [following]
     if record != [""]:
-        raise Misconfigured(f"{name}: sacct's answer is cut short")
+        raise WrongUsage(f"{name}: sacct's answer is cut short")
 
 
 def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterator[Accounted | str]:
     header = lines[0].strip().split("|") if lines else []
     for field in needed:
         if field not in header and not (field == "Elapsed" and "ElapsedRaw" in header):
-            raise Misconfigured(f"{name}:1: sacct's header has no field {field}")
+            raise WrongUsage(f"{name}:1: sacct's header has no field {field}")
     for place, line in enumerate(lines[1:], start=2):
         if line.strip():
             yield _row(f"{name}:{place}", header, line.rstrip("\n").split("|"))
@@ -113,7 +113,7 @@ def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterato
 
 def _row(where: str, header: Sequence[str], cells: Sequence[str]) -> Accounted | str:
     if len(cells) != len(header):
-        raise Misconfigured(f"{where}: {len(cells)} fields where the header has {len(header)}")
+        raise WrongUsage(f"{where}: {len(cells)} fields where the header has {len(header)}")
     cell = dict(zip(header, cells, strict=True))
     if cell["Submit"] in _NO_TIME:
         return NO_SUBMISSION
@@ -142,7 +142,7 @@ def _elapsed_s(cell: Mapping[str, str], where: str) -> float:
         return number(cell["ElapsedRaw"], "ElapsedRaw", where)
     found = _ELAPSED.fullmatch(cell["Elapsed"])
     if found is None:
-        raise Misconfigured(f"{where}: Elapsed is not of the form [D-]HH:MM:SS: {cell['Elapsed'][:40]!a}")
+        raise WrongUsage(f"{where}: Elapsed is not of the form [D-]HH:MM:SS: {cell['Elapsed'][:40]!a}")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
@@ -154,7 +154,7 @@ def _moment_s(text: str, what: str, where: str) -> float:
     try:
         return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _DAY_ONE).total_seconds()
     except ValueError:
-        raise Misconfigured(f"{where}: {what} is not a date and time: {text[:40]!a}") from None
+        raise WrongUsage(f"{where}: {what} is not a date and time: {text[:40]!a}") from None
 
 
 def _read_json(name: str, text: str) -> Iterator[Accounted | str]:
@@ -162,15 +162,15 @@ def _read_json(name: str, text: str) -> Iterator[Accounted | str]:
         records = json.loads(text)["jobs"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         place = f"{name}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else f"{name}:1"
-        raise Misconfigured(f"{place}: not the output of sacct --json") from None
+        raise WrongUsage(f"{place}: not the output of sacct --json") from None
     if not isinstance(records, list):
-        raise Misconfigured(f"{name}:1: not the output of sacct --json")
+        raise WrongUsage(f"{name}:1: not the output of sacct --json")
     for index, record in enumerate(records):
         where = f"{name}:jobs[{index}]"
         try:
             yield _json_record(where, record)
         except (KeyError, TypeError, IndexError, AttributeError, ValueError):
-            raise Misconfigured(f"{where}: not a job record of sacct --json") from None
+            raise WrongUsage(f"{where}: not a job record of sacct --json") from None
 
 
 def _json_record(where: str, record: Any) -> Accounted | str:

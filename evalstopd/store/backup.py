@@ -11,6 +11,7 @@ from evalstopd.errors import Fatal, Rejected, Unavailable
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
 from evalstopd.store.migrate import check
+from evalstopd.store.readers import StillConnection, only_readable, open_to_read
 
 _PAGES = 1000
 _MOST_FAULTS = 5
@@ -60,13 +61,21 @@ def require_sound(url: str) -> str:
     return "every page and every reference is sound"
 
 
+def _source(file: Path) -> sqlite3.Connection:
+    if only_readable(file):
+        return open_to_read(file)
+    return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+
+
 def _copy(file: Path, draft: Path) -> None:
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with (
-        closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source,
+        closing(_source(file)) as source,
         closing(sqlite3.connect(draft)) as copy,
     ):
         source.backup(copy, pages=_PAGES)
+        if isinstance(source, StillConnection):
+            source.require_still()
         # As one file: nothing beside it must be carried along.
         copy.execute("PRAGMA journal_mode=DELETE")
         (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()

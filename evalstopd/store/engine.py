@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from evalstopd.errors import Misconfigured
+from evalstopd.store.readers import StillConnection, only_readable, open_to_read, quoted
 
 _PATIENCE_S = 5
 # One word shared by all daemons on a database: writers come one after another.
@@ -68,16 +68,17 @@ def connect(url: URL, *, create: bool = False) -> Engines:
 def _sqlite(url: URL, file: Path, *, create: bool) -> Engines:
     # A connection for each transaction: it belongs to the calling thread, and a file that was
     # moved away is noticed instead of written to unseen.
-    engine = create_engine(
-        url, creator=_opener(file, "rwc" if create else "rw"), poolclass=NullPool, hide_parameters=True
-    )
+    engine = create_engine(url, creator=_opener(file, create=create), poolclass=NullPool, hide_parameters=True)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "commit", _still)
     return Engines(engine, engine.execution_options(writes=True))
 
 
-def _opener(file: Path, mode: str) -> Callable[[], sqlite3.Connection]:
+def _opener(file: Path, *, create: bool) -> Callable[[], sqlite3.Connection]:
     def opened() -> sqlite3.Connection:
-        address = f"file:{quote(str(file), errors='surrogateescape')}?mode={mode}"
+        if not create and only_readable(file):
+            return open_to_read(file)
+        address = f"file:{quoted(file)}?mode={'rwc' if create else 'rw'}"
         connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)
         try:
             # FULL: what is recorded before an act must outlive a power cut; NORMAL may lose the last commits.
@@ -89,6 +90,12 @@ def _opener(file: Path, mode: str) -> Callable[[], sqlite3.Connection]:
         return connection
 
     return opened
+
+
+def _still(connection: Connection) -> None:
+    raw = connection.connection.dbapi_connection
+    if isinstance(raw, StillConnection):
+        raw.require_still()
 
 
 def _begin(connection: Connection) -> None:

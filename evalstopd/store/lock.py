@@ -2,20 +2,25 @@
 
 import fcntl
 import os
+import sqlite3
+from collections.abc import Callable
 
 from evalstopd.errors import Unavailable
 from evalstopd.store.engine import parse, sqlite_file
+from evalstopd.store.readers import keep_readable
 
 
-def lock_alone(url: str) -> bool:
-    """Lock an SQLite store for as long as this process lives; False, and nothing is done, for PostgreSQL.
+def lock_alone(url: str) -> Callable[[], None] | None:
+    """Lock an SQLite store for as long as this process lives; None, and nothing is done, for PostgreSQL.
+
+    Who may only read the store can do so meanwhile, until what is returned is called (at the end of the work).
 
     Raises Unavailable where another process has it, or the file cannot be opened. SQLite's own locks are of another
     kind (fcntl): these two never meet.
     """
     file = sqlite_file(parse(url))
     if file is None:
-        return False
+        return None
     try:
         # Never closed: that would end the locks SQLite holds on this file in this process, too.
         fcntl.flock(os.open(file, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -25,4 +30,7 @@ def lock_alone(url: str) -> bool:
         ) from None
     except OSError as error:
         raise Unavailable(f"{str(file)!a} cannot be locked: {error.strerror}") from None
-    return True
+    try:
+        return keep_readable(file).close
+    except sqlite3.Error as error:
+        raise Unavailable(f"{str(file)!a} cannot be opened: {error}") from None

@@ -1,11 +1,12 @@
 """Bringing a store to this program's version, and checking it before the daemon starts."""
 
+import os
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import URL
 
-from evalstopd.errors import Fatal, Misconfigured
+from evalstopd.errors import Fatal, Misconfigured, Unavailable
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
 from evalstopd.store.mounts import network_file_system
@@ -61,6 +62,10 @@ def _check_place(url: URL) -> None:
     if file is None:
         return
     folder = str(file.resolve().parent)
+    if not os.path.isdir(folder):  # Path.is_dir raises where a folder above may not be passed
+        raise Misconfigured(f"store.url: folder {folder!a} does not exist")
+    if not os.access(folder, os.X_OK, effective_ids=True):
+        raise Unavailable(f"the folder {folder!a} of the store may not be read by this account")
     mounts = _MOUNTS.read_bytes().decode(errors="surrogateescape")
     kind = network_file_system(mounts, folder)
     if kind is not None:

@@ -63,6 +63,11 @@ class TrackerDatabase:
             said = str(getattr(error, "orig", None) or type(error).__name__).splitlines()
             raise Unavailable(f"MLflow's database: {said[0][:160] if said else 'no reason given'}") from None
 
+    def look(self) -> str:
+        """Say that the database answers and has a known layout. Raises Unavailable where it does not."""
+        self.series("", (), 1)
+        return "it answers, and its layout is known"
+
     def _check(self, revisions: Sequence[str]) -> None:
         if len(revisions) != 1 or revisions[0] not in KNOWN:
             shown = ", ".join(revisions)[:60] or "none"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evalstopd.core.detectors import detector
 from evalstopd.core.policies import ELASTIC, POLICIES, elastic, policy
 from evalstopd.core.spec import Spec, parse_spec
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.deal import Curves, redeal
 from evalstopd_sim.drive import Scheduler, drive
 from evalstopd_sim.elastic import drive_elastic
@@ -87,7 +87,7 @@ def jobs_of(setting: Setting, seed: int) -> Iterator[TrueJob]:
 
 
 def run_arm(arm: Arm, jobs: Iterable[TrueJob], cluster: ClusterOptions) -> Tally:
-    """Run one arm. Raises Misconfigured for an unknown policy or rule, in the words of its registry."""
+    """Run one arm. Raises WrongUsage for an unknown policy or rule, in the words of its registry."""
     return _run(arm, jobs, cluster).tally
 
 
@@ -102,11 +102,11 @@ def _run(arm: Arm, jobs: Iterable[TrueJob], cluster: ClusterOptions) -> _Run:
         rule = make_rule(arm.rule)
         if parse_spec(arm.base).name in ELASTIC:
             if arm.poll_s is not None:
-                raise Misconfigured(f"--through-daemon: policy {arm.base} is elastic, and no live cluster runs it")
+                raise WrongUsage(f"--through-daemon: policy {arm.base} is elastic, and no live cluster runs it")
             return _Run(drive_elastic(jobs, elastic(arm.base), rule, cluster))
         base = policy(arm.base)
     except ValueError as error:
-        raise Misconfigured(_told(str(error))) from None
+        raise WrongUsage(_told(str(error))) from None
     if arm.poll_s is not None:
         world, store = through_daemon(jobs, base, rule, cluster, arm.poll_s)
         return _Run(world.tally, detections(world, store, rule))

@@ -1,6 +1,6 @@
 """How much the command line may ask for: past these a run would fill the memory or never end, so it is refused."""
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.presets import HOUR_S, Preset
 from evalstopd_sim.workload import Outline
 
@@ -15,26 +15,26 @@ MOST_EVALS = 10_000_000
 
 
 def whole(option: str, value: int, most: int, least: int = 1) -> int:
-    """Return a count within its bound. Raises Misconfigured naming the option."""
+    """Return a count within its bound. Raises WrongUsage naming the option."""
     if not least <= value <= most:
-        raise Misconfigured(f"{option} must be at least {least} and at most {most}, not {short(value)}")
+        raise WrongUsage(f"{option} must be at least {least} and at most {most}, not {short(value)}")
     return value
 
 
 def within(option: str, value: float, most: float, least: float = 0.0) -> float:
-    """Return a number within its bound, never NaN. Raises Misconfigured naming the option."""
+    """Return a number within its bound, never NaN. Raises WrongUsage naming the option."""
     if not least <= value <= most:
-        raise Misconfigured(f"{option} must be between {least:g} and {most:g}, not {value}")
+        raise WrongUsage(f"{option} must be between {least:g} and {most:g}, not {value}")
     return value
 
 
 def check_evals(preset: Preset, jobs: int, outlines: tuple[Outline, ...] | None) -> None:
-    """Raise Misconfigured where one seed's jobs have more than MOST_EVALS evals, as far as the preset tells."""
+    """Raise WrongUsage where one seed's jobs have more than MOST_EVALS evals, as far as the preset tells."""
     made: float = jobs * (sum(preset.evals) // len(preset.evals))
     if preset.every_s is not None:
         made = _running_s(preset, jobs, outlines) / preset.every_s
     if made > MOST_EVALS:
-        raise Misconfigured(
+        raise WrongUsage(
             f"--evals and --jobs make {_about(made)} evals a seed, more than {MOST_EVALS}: ask for fewer of either"
         )
 

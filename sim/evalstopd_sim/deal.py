@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from evalstopd.core.curve import is_score
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.streams import Draw, stream
 from evalstopd_sim.truth import RLHF, TrueJob
 
@@ -41,14 +41,14 @@ class Curves:
 def read_curves(name: str, most: int = 20) -> Curves:
     """Read curves from JSON lines (`values`, `higher_is_better`, `label`), each cut to `most` evenly picked evals.
 
-    `curves` names the sample that ships with the package. Raises Misconfigured naming file and line.
+    `curves` names the sample that ships with the package. Raises WrongUsage naming file and line.
     """
     text = _text(name)
     made = [_curve(f"{name}:{place}", line, most) for place, line in enumerate(text.splitlines(), 1) if line.strip()]
     kept = [curve for curve in made if curve is not None]
     split = {flag: tuple(curve for curve in kept if curve.declining is flag) for flag in (True, False)}
     if not split[True] or not split[False]:
-        raise Misconfigured(f"{name}: needs at least one declining and one healthy curve")
+        raise WrongUsage(f"{name}: needs at least one declining and one healthy curve")
     return Curves(name, split[True], split[False], len(made) - len(kept))
 
 
@@ -85,7 +85,7 @@ def _curve(where: str, line: str, most: int) -> RealCurve | None:
         values = [float(value) for value in record["values"]]
         sign = _SIGNS[json.dumps(record["higher_is_better"])]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Misconfigured(f"{where}: not a curve with values, higher_is_better and label") from None
+        raise WrongUsage(f"{where}: not a curve with values, higher_is_better and label") from None
     scores = [sign * value for value in values if is_score(value)]
     if label not in _LABELS or not record.get("primary", True) or len(scores) < 6:
         return None
@@ -108,4 +108,4 @@ def _text(name: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{name}: cannot be read as curves: {error}") from None
+        raise WrongUsage(f"{name}: cannot be read as curves: {error}") from None

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from evalstopd.core.policies import Policy, Trend
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.engine import Timeline, run
 from evalstopd_sim.events import Arrival, Eligible, EvalSeen, Goal, Order, PutLast, Turn
 from evalstopd_sim.journal import Decision
@@ -32,7 +32,7 @@ class Scheduler:
 def drive(jobs: Iterable[TrueJob], scheduler: Scheduler, options: ClusterOptions) -> Tally:
     """Run a workload, sorted by submit time, to its end and return what it came to.
 
-    Raises Misconfigured for a job that the cluster cannot hold or that is out of order.
+    Raises WrongUsage for a job that the cluster cannot hold or that is out of order.
     """
     return Drive(iter(jobs), scheduler, options).go()
 
@@ -77,11 +77,9 @@ class Drive:
         if job is None:
             return
         if job.gpus > self._options.gpus:
-            raise Misconfigured(
-                f"job {job.job_id} asks for {job.gpus} GPUs, more than the cluster's {self._options.gpus}"
-            )
+            raise WrongUsage(f"job {job.job_id} asks for {job.gpus} GPUs, more than the cluster's {self._options.gpus}")
         if job.submit_s < self._timeline.now_s:
-            raise Misconfigured(f"job {job.job_id} was submitted before the job listed ahead of it")
+            raise WrongUsage(f"job {job.job_id} was submitted before the job listed ahead of it")
         self._timeline.at(job.submit_s, Order.ARRIVAL, Arrival(job))
 
     def _arrived(self, event: Arrival) -> None:

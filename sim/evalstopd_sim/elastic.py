@@ -9,7 +9,7 @@ from evalstopd.core.estimate import speed_up
 from evalstopd.core.model import Eval
 from evalstopd.core.policies import ElasticPolicy
 from evalstopd.core.policies.goodput import efficiency
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.engine import Timeline, run
 from evalstopd_sim.events import Arrival, EvalSeen, Goal, Order, Round
 from evalstopd_sim.options import ClusterOptions
@@ -53,9 +53,9 @@ def drive_elastic(jobs: Iterable[TrueJob], policy: ElasticPolicy, rule: Rule, op
     Misconfigured for nodes, which it does not model, and for putting jobs last, which needs a ranking.
     """
     if options.gpus_per_node is not None:
-        raise Misconfigured(f"policy {policy.spec} cannot be combined with node placement")
+        raise WrongUsage(f"policy {policy.spec} cannot be combined with node placement")
     if rule.act is Act.PUT_LAST:
-        raise Misconfigured(f"policy {policy.spec} ranks nobody, so no job can be put last")
+        raise WrongUsage(f"policy {policy.spec} ranks nobody, so no job can be put last")
     return _Elastic(iter(jobs), policy, rule, options).go()
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 
 
 class HeadOfLine(StrEnum):
@@ -32,14 +32,14 @@ class ClusterOptions:
 
     def __post_init__(self) -> None:
         if self.gpus < 1:
-            raise Misconfigured(f"the cluster needs at least one GPU, not {self.gpus}")
+            raise WrongUsage(f"the cluster needs at least one GPU, not {self.gpus}")
         for name in ("preemption_overhead_s", "requeue_delay_s"):
             if not 0 <= getattr(self, name) < inf:
-                raise Misconfigured(f"{name} must be a number of seconds from 0 up, not {getattr(self, name)}")
+                raise WrongUsage(f"{name} must be a number of seconds from 0 up, not {getattr(self, name)}")
         if not self.until_s > 0:
-            raise Misconfigured(f"until_s must be above 0, not {self.until_s}")
+            raise WrongUsage(f"until_s must be above 0, not {self.until_s}")
         if self.gpus_per_node is not None and (self.gpus_per_node < 1 or self.gpus % self.gpus_per_node):
-            raise Misconfigured(f"{self.gpus} GPUs cannot be split into nodes of {self.gpus_per_node}")
+            raise WrongUsage(f"{self.gpus} GPUs cannot be split into nodes of {self.gpus_per_node}")
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.arms import Arm, Sample, Setting
 from evalstopd_sim.array import array
 from evalstopd_sim.bounds import MOST_PROCESSES, MOST_SEEDS, whole
@@ -45,12 +45,12 @@ class Wanted:
 def reproduce(wanted: Wanted, tick: Callable[[int, int], None]) -> list[Path]:
     """Run everything, then write everything; return the files written. `tick` hears of each task (done, of).
 
-    Raises Misconfigured, before anything is run, for an unknown experiment or a place that cannot be written to.
+    Raises WrongUsage, before anything is run, for an unknown experiment or a place that cannot be written to.
     """
     try:
         chosen = experiments(wanted.names)
     except ValueError as error:
-        raise Misconfigured(str(error)) from None
+        raise WrongUsage(str(error)) from None
     # Intervals and tests need two seeds.
     whole("--seeds", wanted.seeds, MOST_SEEDS, 2)
     whole("--jobs", wanted.processes, MOST_PROCESSES)
@@ -60,7 +60,7 @@ def reproduce(wanted: Wanted, tick: Callable[[int, int], None]) -> list[Path]:
     try:
         return [_write(wanted.out / name, content) for name, content in files.items()]
     except OSError as error:
-        raise Misconfigured(f"--out {wanted.out}: {error.strerror}") from None
+        raise WrongUsage(f"--out {wanted.out}: {error.strerror}") from None
 
 
 def run(chosen: Sequence[Experiment], wanted: Wanted, tick: Callable[[int, int], None]) -> Found:
@@ -131,9 +131,9 @@ def _check_writable(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Misconfigured(f"--out {out}: {error.strerror}") from None
+        raise WrongUsage(f"--out {out}: {error.strerror}") from None
     if not os.access(out, os.W_OK):
-        raise Misconfigured(f"--out {out}: cannot be written to")
+        raise WrongUsage(f"--out {out}: cannot be written to")
 
 
 def _write(path: Path, content: bytes) -> Path:

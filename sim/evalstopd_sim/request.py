@@ -6,7 +6,7 @@ from sys import float_info
 
 from evalstopd.core.detectors import DETECTORS
 from evalstopd.core.spec import parse_spec
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim import bounds
 from evalstopd_sim.arms import NONE, Arm, Setting
 from evalstopd_sim.bounds import whole, within
@@ -51,7 +51,7 @@ DEFAULT_JOBS = 500
 
 
 def setting(asked: Request) -> Setting:
-    """Return the world that was asked for. Raises Misconfigured naming the option that makes no sense."""
+    """Return the world that was asked for. Raises WrongUsage naming the option that makes no sense."""
     _check_counts(asked)
     cluster, preset = _cluster(asked), _preset(asked)
     trace = None if asked.trace is None else _trace(asked, cluster)
@@ -77,18 +77,16 @@ def _poll(value: float) -> float:
 def rule_text(name: str, k: int | None, preset: str = "paper") -> str:
     """Return the rule with `--k` put in; `drop-test` is the tuning that fits the preset.
 
-    Raises Misconfigured where the rule has no k.
+    Raises WrongUsage where the rule has no k.
     """
     if name == "drop-test":
         name = "drop-test-safe" if preset == "real" else "drop-test-paper"
     if k is None:
         return name
     if parse_spec(name.rpartition("+")[2]).name != "k-declines":
-        raise Misconfigured(f"--k belongs to the rule k-declines, not to {name!a}; rules: {', '.join(DETECTORS)}")
+        raise WrongUsage(f"--k belongs to the rule k-declines, not to {name!a}; rules: {', '.join(DETECTORS)}")
     if ":" in name:
-        raise Misconfigured(
-            f"the rule's parameters are given both by --detector and by --k: {name!a}, {bounds.short(k)}"
-        )
+        raise WrongUsage(f"the rule's parameters are given both by --detector and by --k: {name!a}, {bounds.short(k)}")
     return f"{name}:k={k}"
 
 
@@ -96,7 +94,7 @@ def _cluster(asked: Request) -> ClusterOptions:
     try:
         head = HeadOfLine(asked.head_of_line)
     except ValueError:
-        raise Misconfigured(f"--head-of-line is strict or skip, not {asked.head_of_line!a}") from None
+        raise WrongUsage(f"--head-of-line is strict or skip, not {asked.head_of_line!a}") from None
     options = ClusterOptions(asked.gpus, head, asked.preemption_overhead_s, asked.requeue_delay_s, asked.gpus_per_node)
     if asked.until_h is None:
         return options
@@ -106,7 +104,7 @@ def _cluster(asked: Request) -> ClusterOptions:
 def _preset(asked: Request) -> Preset:
     chosen = PRESETS.get(asked.preset)
     if chosen is None:
-        raise Misconfigured(f"unknown preset {asked.preset!a}; known: {', '.join(PRESETS)}")
+        raise WrongUsage(f"unknown preset {asked.preset!a}; known: {', '.join(PRESETS)}")
     given: Mapping[str, object] = {
         **({} if asked.noise is None else {"noise": Noise((within("--noise", asked.noise, 10.0),))}),
         **({} if asked.hacking is None else {"hacking": within("--hacking", asked.hacking, 1.0)}),
@@ -126,7 +124,7 @@ def _evals(text: str) -> dict[str, object]:
             return {"every_s": _positive(float(value))}
         return {"evals": (int(_positive(int(text))),), "every_s": None}
     except ValueError:
-        raise Misconfigured(f"--evals is a number of evals or every:SECONDS, not {text[:40]!a}") from None
+        raise WrongUsage(f"--evals is a number of evals or every:SECONDS, not {text[:40]!a}") from None
 
 
 def _estimate_sd(text: str) -> float | None:
@@ -139,7 +137,7 @@ def _estimate_sd(text: str) -> float | None:
             return _positive(float(value), most=10.0)
     except ValueError:
         pass
-    raise Misconfigured(f"--estimates is exact, lognormal:SD (above 0, up to 10) or trace, not {text[:40]!a}")
+    raise WrongUsage(f"--estimates is exact, lognormal:SD (above 0, up to 10) or trace, not {text[:40]!a}")
 
 
 def _positive(value: float, most: float = float_info.max) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.arms import Arm, Sample, make_rule
 from evalstopd_sim.score import Scores, mean
 from evalstopd_sim.stats import Estimate, estimate
@@ -64,11 +64,11 @@ def _all_detections(each: Sequence[Detections]) -> Detections | None:
 
 
 def label(arm: Arm) -> str:
-    """Return the rule's name for tables. Raises Misconfigured for an unknown rule."""
+    """Return the rule's name for tables. Raises WrongUsage for an unknown rule."""
     try:
         rule = make_rule(arm.rule)
     except ValueError as error:
-        raise Misconfigured(str(error)) from None
+        raise WrongUsage(str(error)) from None
     if arm.poll_s is None:
         return rule.label
     daemon_rule(rule)

@@ -13,7 +13,7 @@ from evalstopd.core.plan import verdicts
 from evalstopd.core.policies import Policy
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.watch import PinState, Terms
-from evalstopd.errors import Fatal, Misconfigured
+from evalstopd.errors import Fatal, WrongUsage
 from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Archive, Ports, Store
 from evalstopd.store.memory import MemoryStore
@@ -114,7 +114,7 @@ def through_daemon(
 ) -> tuple[Simulation, MemoryStore]:
     """Run a workload to its end (or `until_s`) with the daemon polling in the enforce rung, without notice.
 
-    Returns world and store as they are then. Raises Misconfigured for a rule that the daemon cannot run.
+    Returns world and store as they are then. Raises WrongUsage for a rule that the daemon cannot run.
     """
     store = MemoryStore()
     world = Simulation(jobs, Scheduler(policy), options)
@@ -127,7 +127,7 @@ def through_daemon(
 def watching(
     world: Simulation, runs: Runs, rule: Rule, poll_s: float, store: AnyStore, *, every_pass: bool = False
 ) -> Daemon:
-    """Return a daemon over a simulation and any store. Raises Misconfigured for a rule that it cannot run."""
+    """Return a daemon over a simulation and any store. Raises WrongUsage for a rule that it cannot run."""
     spec = daemon_rule(rule)
     cluster = EmulatedCluster(world, runs.comment_of, lambda record: _reason(store, record, world.now_s()))
     tracker = EmulatedTracker(runs.find)
@@ -137,12 +137,12 @@ def watching(
 
 
 def daemon_rule(rule: Rule) -> str:
-    """Return the rule's text for the daemon. Raises Misconfigured where it could not run there."""
+    """Return the rule's text for the daemon. Raises WrongUsage where it could not run there."""
     if not isinstance(rule, Wrapper) or rule.act is not Act.STOP:
-        raise Misconfigured(f"--through-daemon: the daemon has no rule {rule.label}")
+        raise WrongUsage(f"--through-daemon: the daemon has no rule {rule.label}")
     spec = rule.detector.spec
     if spec.partition(":")[0] in _NOT_FROM_POINTS:
-        raise Misconfigured(f"--through-daemon: {rule.label} needs more than the evals that the daemon reads")
+        raise WrongUsage(f"--through-daemon: {rule.label} needs more than the evals that the daemon reads")
     return spec
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.curves import Fate, Table, clip, table
 from evalstopd_sim.presets import HOUR_S, Kind, Preset
 from evalstopd_sim.streams import Draw, Stream, stream
@@ -43,7 +43,7 @@ class Workload:
     def _arrivals(self, count: int) -> Iterator[Outline]:
         largest = max(max(kind.gpus) for kind in self.preset.kinds)
         if largest > self.gpus:
-            raise Misconfigured(f"preset {self.preset.name} has jobs of {largest} GPUs, the cluster has {self.gpus}")
+            raise WrongUsage(f"preset {self.preset.name} has jobs of {largest} GPUs, the cluster has {self.gpus}")
         draws = stream(self.seed, Draw.ARRIVALS)
         rate = self.preset.load * self.gpus / _mean_gpu_s(self.preset)
         now_s = 0.0

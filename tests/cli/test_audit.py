@@ -59,7 +59,7 @@ def test_a_tampered_book_is_named_with_exit_code_1(config: Path) -> None:
 def test_a_head_that_is_none_is_one_line(config: Path) -> None:
     done = run("audit", "verify", "--head", "abc", "--config", str(config))
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "neither LENGTH:HASH nor a hash" in one_line(done)
 
 
@@ -71,7 +71,7 @@ def test_folding_again_lists_the_differences_with_exit_code_1(config: Path) -> N
     assert (done.returncode, told.returncode) == (1, 1)
     assert done.stdout.startswith("decisions folded again: 2 (2 of them made by another version); differences: 4")
     assert len(json.loads(told.stdout)["differences"]) == 4
-    assert run("audit", "replay", "--until", "1970-01-01", "--config", str(config)).returncode == 78
+    assert run("audit", "replay", "--until", "1970-01-01", "--config", str(config)).returncode == 2
     assert run("audit", "replay", "--since", "2026-01-01", "--config", str(config)).returncode == 0
 
 
@@ -97,8 +97,12 @@ def test_the_reports_forms_say_the_same(config: Path) -> None:
 def test_a_span_that_is_none_is_one_line(config: Path, options: tuple[str, ...]) -> None:
     done = run("report", *options, "--config", str(config))
 
-    assert done.returncode == 78
+    assert done.returncode == 2
     assert one_line(done).startswith("evalstopd: --")
+
+
+def test_a_day_that_is_yet_to_come_is_called_so(config: Path) -> None:
+    assert "lies in the future" in one_line(run("report", "--since", "9000-01-01", "--config", str(config)))
 
 
 def test_a_value_that_no_program_of_ours_wrote_is_one_line(config: Path) -> None:

@@ -271,7 +271,7 @@ def test_an_id_that_could_be_an_option_or_a_list_is_refused(command: str) -> Non
     for job in ("7,8", "--help7", "7;id", "A_1", "7_[1-3]", "c:7,8:1001:100:0:40", "\x1b[31m"):
         done = run(command, "--", job)
 
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert one_line(done)
 
 
@@ -362,7 +362,7 @@ def test_an_input_in_a_closed_folder_is_one_line(tmp_path: Path) -> None:
                 user=65534 if os.geteuid() == 0 else None,
             )  # fmt: skip
 
-            assert done.returncode == 78
+            assert done.returncode == 2
             assert "Permission denied" in one_line(done)
     finally:
         closed.chmod(0o700)

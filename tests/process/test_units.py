@@ -82,3 +82,10 @@ def test_the_keepers_unit_waits_longer_for_its_end_than_a_request_may_take() -> 
     assert patience is not None
 
     assert int(limit[1]) + 2 * keeper.PEER_TIME_S < int(patience[1])
+
+
+def test_the_group_may_read_the_store_and_nobody_else_may() -> None:
+    text = (UNITS / "evalstopd.service").read_text()
+
+    assert re.search(r"^StateDirectoryMode=0750$", text, re.MULTILINE)
+    assert re.search(r"^UMask=0027$", text, re.MULTILINE)

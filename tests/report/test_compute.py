@@ -148,14 +148,14 @@ def test_a_table_without_raw_ids_is_refused(runs: Path, tmp_path: Path) -> None:
     table.write_text("JobID|Submit|Elapsed|State|AllocTRES|Account\n")
     done = CliRunner().invoke(app, ["replay", str(runs), "--sacct", str(table)])
 
-    assert done.exit_code == 78
+    assert done.exit_code == 2
     assert "no field JobIDRaw" in done.stderr
 
 
 def test_an_accounting_file_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["replay", "mlflow:x", "--sacct", str(tmp_path / "none")])
 
-    assert done.exit_code == 78
+    assert done.exit_code == 2
     assert "cannot be read as sacct's output" in done.stderr
 
 

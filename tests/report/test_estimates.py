@@ -236,5 +236,5 @@ def test_a_file_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
-    assert done.returncode == 78
+    assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1

@@ -138,7 +138,7 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
 def test_what_cannot_be_asked_is_said_in_one_line(arguments: list[str]) -> None:
     done = CliRunner().invoke(app, ["replay", *arguments])
 
-    assert done.exit_code == 78
+    assert done.exit_code == 2
     assert done.stderr.startswith("evalstopd: ")
     assert "Traceback" not in done.output
 

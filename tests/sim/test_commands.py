@@ -162,7 +162,7 @@ def test_a_horizon_leaves_jobs_unfinished_and_says_so() -> None:
 def test_what_makes_no_sense_is_one_line_on_standard_error(arguments: list[str], words: str) -> None:
     result = call("simulate", *QUICK, *arguments)
 
-    assert result.exit_code == 78
+    assert result.exit_code == 2
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
@@ -204,7 +204,7 @@ def test_reproduce_writes_the_same_bytes_whatever_the_number_of_processes(tmp_pa
 def test_reproduce_refuses_in_words_and_writes_nothing(tmp_path: Path, arguments: list[str], words: str) -> None:
     result = call("reproduce", *arguments, "--out", str(tmp_path / "out"))
 
-    assert result.exit_code == 78
+    assert result.exit_code == 2
     assert words in result.stderr
     assert not (tmp_path / "out").exists()
 
@@ -223,7 +223,7 @@ def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
 
     result = call("reproduce", "--out", str(tmp_path / "out"))
 
-    assert result.exit_code == 78
+    assert result.exit_code == 2
     assert (tmp_path / "out").read_text() == "mine"
 
 
@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing_half_writt
 
     result = call("reproduce", "--experiment", "gao", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
 
-    assert result.exit_code == 78
+    assert result.exit_code == 2
     assert f"error: --out {tmp_path}: " in result.stderr
     assert not list(tmp_path.rglob("*.partial"))
 

@@ -160,5 +160,5 @@ def test_the_default_period_is_a_minute_and_the_table_names_both_counts() -> Non
 def test_what_no_daemon_could_do_is_refused_in_one_line(arguments: list[str], words: str) -> None:
     result = CliRunner().invoke(app, ["simulate", "--seeds", "1", "--jobs", "30", "--through-daemon", *arguments])
 
-    assert result.exit_code == 78
+    assert result.exit_code == 2
     assert words in result.stderr

@@ -1,16 +1,18 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
 import re
+import sys
 from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.run import Answer
 from evalstopd.errors import Unavailable
 from evalstopd.ports import Pulse
-from evalstopd.settings import Settings, load_settings
+from evalstopd.settings import Settings, load_settings, settings_source
 from evalstopd.skew import agreeing
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
@@ -120,3 +122,58 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     assert not good
     assert re.search(r"last good pass (999|1\d\d\d) s ago", text)
     assert "alas" in text
+
+
+def put(settings: Settings, part: str, **values: object) -> Settings:
+    return settings.model_copy(update={part: getattr(settings, part).model_copy(update=values)})
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("mysql://h/mlflow", "mlflow.database: must be"),
+        ("none.db", "MLflow's database"),
+        ("text.db", "MLflow's database"),
+    ],
+)
+def test_a_wrong_database_of_mlflows_is_bad_news(settings: Settings, tmp_path: Path, address: str, words: str) -> None:
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be taken for one" * 20)
+    url = address if "//" in address else f"sqlite:///{tmp_path}/{address}"
+    good, text = answer_of(put(settings, "mlflow", database=SecretStr(url)), "mlflow database")
+
+    assert not good
+    assert words in text
+
+
+def test_metrics_without_their_library_are_bad_news(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = put(settings, "metrics", port=9464)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    good, text = answer_of(asked, "metrics")
+
+    assert not good
+    assert "evalstopd[metrics]" in text
+
+
+def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:
+    for what in ("metrics", "promotion", "mlflow database"):
+        good, text = answer_of(settings, what)
+        assert good
+        assert text
+
+
+def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    bare = put(put(load_settings(None, {}), "mlflow", tracking_uri=""), "store", url=f"sqlite:///{tmp_path}/no/s.db")
+    texts = [probe().text for probe in make_checks(put(bare, "slurm", path=str(tmp_path)))]
+
+    assert sum("MLFLOW_TRACKING_URI" in each for each in texts) == 1
+    assert texts.count("needs mlflow.tracking_uri") == 3
+    assert sum("does not exist" in each for each in texts) == 1
+    assert texts.count("needs the store") == 2
+
+
+def test_the_settings_file_is_named_or_that_there_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    assert settings_source(path, {}).startswith(f"there is no {path}")
+    path.touch()
+    assert settings_source(None, {"EVALSTOPD_CONFIG": str(path)}) == f"read from {path}"

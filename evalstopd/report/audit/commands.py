@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from evalstopd.errors import Misconfigured, Rejected
+from evalstopd.errors import WrongUsage
 
 OPEN_BOOK = "evalstopd.open_book"
 """Where the command line leaves what opens the store: settings file -> (store, now in seconds since the epoch)."""
@@ -69,8 +69,9 @@ def verify(
     from evalstopd.report.audit.verify import sentences  # noqa: PLC0415
     from evalstopd.report.audit.verify import verify as walk  # noqa: PLC0415
 
+    wanted = _head(noted) if noted else None
     book, _ = _book(context, config)
-    found = walk(book, _head(noted) if noted else None, lambda links, most: _bar(links, most, "links"))
+    found = walk(book, wanted, lambda links, most: _bar(links, most, "links"))
     _print(found, sentences(found), as_json)
     raise typer.Exit(0 if found.good else 1)
 
@@ -106,7 +107,7 @@ def _span(since: str, until: str, now_s: float) -> Any:
     # What is written while the report is made belongs to it: up to the next second.
     span = Span(since_s(since, now_s), since_s(until, now_s, "--until") if until else now_s + 1)
     if span.since_s >= span.until_s:
-        raise Misconfigured("--since must be before --until")
+        raise WrongUsage("--since must be before --until" if until else "--since lies in the future")
     return span
 
 
@@ -116,7 +117,7 @@ def _head(text: str) -> Any:
     try:
         return parse_head(text)
     except ValueError as error:
-        raise Rejected(f"--head: {error}") from None
+        raise WrongUsage(f"--head: {error}") from None
 
 
 def _bar(items: Iterable[T], total: int, what: str) -> Iterable[T]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 
 if TYPE_CHECKING:
     from evalstopd.report.estimates.files import Past
@@ -48,7 +48,7 @@ def estimates(
     from evalstopd.report.render import show, to_json  # noqa: PLC0415
 
     if json_out and csv_out:
-        raise Misconfigured("--json and --csv are two forms of one answer: give one of them")
+        raise WrongUsage("--json and --csv are two forms of one answer: give one of them")
     past = _past(context, config, since, sacct)
     trial = judge(past.lives)
     found = figures(replace(trial, left_out={**trial.left_out, **past.left_out}))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstopd.core.estimates import PastLife
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.scorecard.since import since_s
 from evalstopd.slurmtext.sacct import read_sacct
 
@@ -24,12 +24,12 @@ class Past:
 def read_file(path: Path, since: str = "") -> Past:
     """Return the lives that were over when the file was written, and ended `since`; days count from the newest end.
 
-    Raises Misconfigured.
+    Raises WrongUsage.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise Misconfigured(f"{path}: cannot be read as sacct's output: {error}") from None
+        raise WrongUsage(f"{path}: cannot be read as sacct's output: {error}") from None
     records = list(read_sacct(str(path), text, _NEEDED))
     lives = [life for each in records if not isinstance(each, str) and (life := each.past) is not None]
     begin_s = since_s(since, max((life.ended_s for life in lives), default=0.0))

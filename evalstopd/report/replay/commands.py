@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from evalstopd.core.model import Mode
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, WrongUsage
 from evalstopd.report.replay.halves import Half
 
 app = typer.Typer(no_args_is_help=True, help="Judge stopping rules on runs that have ended.")
@@ -126,4 +126,4 @@ def _say(answer: Callable[[], str]) -> None:
         from evalstopd.report.text import plain  # noqa: PLC0415
 
         typer.echo(f"evalstopd: {plain(str(error), 1000)}", err=True)
-        raise typer.Exit(Misconfigured.exit_code) from None
+        raise typer.Exit(getattr(error, "exit_code", WrongUsage.exit_code)) from None

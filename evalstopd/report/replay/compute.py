@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import History, JobTag
 from evalstopd.report.replay.intervals import Estimate, mean
 from evalstopd.report.replay.judge import Outcome
@@ -57,12 +57,12 @@ class Hours:
 def read_jobs(path: Path) -> tuple[tuple[Accounted, ...], Mapping[str, int]]:
     """Return the lives of jobs in a file of sacct's (a table, or JSON), without steps; and how many records were lost.
 
-    Raises Misconfigured.
+    Raises WrongUsage.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path}: cannot be read as sacct's output: {error}") from None
+        raise WrongUsage(f"{path}: cannot be read as sacct's output: {error}") from None
     records = list(read_sacct(str(path), text, _NEEDED))
     lives = tuple(each for each in records if not isinstance(each, str) and not each.is_step)
     return lives, dict(sorted(Counter(each for each in records if isinstance(each, str)).items()))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evalstopd.core.detectors import detector
 from evalstopd.core.spec import parse_spec
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.compute import Joined, hours, join, read_jobs
 from evalstopd.report.replay.halves import Half, half_of
 from evalstopd.report.replay.history import LABELS, History, thinned
@@ -63,7 +63,7 @@ class Places:
 
 
 def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
-    """Return what each rule would have done. Raises Misconfigured or ValueError in words a user understands."""
+    """Return what each rule would have done. Raises WrongUsage or ValueError in words a user understands."""
     _check(ask)
     past = None if ask.sacct is None else read_jobs(ask.sacct)
     histories = load(ask)
@@ -111,7 +111,7 @@ def load(ask: Ask) -> tuple[History, ...]:
     chosen = (history for history in read if _asked_for(history, ask))
     kept = tuple(thinned(history, ask.max_evals) for history in chosen)
     if not kept:
-        raise Misconfigured("no run with two evals or more in the sources given")
+        raise WrongUsage("no run with two evals or more in the sources given")
     return kept
 
 
@@ -131,7 +131,7 @@ def _check(ask: Ask) -> None:
         _by(name)
     unknown = [name for name in ask.labels if name not in LABELS]
     if unknown:
-        raise Misconfigured(f"unknown label {unknown[0]!r}; known: {', '.join(LABELS)}")
+        raise WrongUsage(f"unknown label {unknown[0]!r}; known: {', '.join(LABELS)}")
 
 
 def _labels(ask: Ask, histories: Sequence[History]) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _labels(ask: Ask, histories: Sequence[History]) -> tuple[str, ...]:
 
 def _by(name: str) -> Grouping:
     if name not in GROUPINGS:
-        raise Misconfigured(f"unknown grouping {name!r}; known: {', '.join(GROUPINGS)}")
+        raise WrongUsage(f"unknown grouping {name!r}; known: {', '.join(GROUPINGS)}")
     return GROUPINGS[name]
 
 

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 
 _DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
 _DAY_S = 86400.0
@@ -12,7 +12,7 @@ _DAY_S = 86400.0
 def since_s(text: str, now_s: float, option: str = "--since") -> float:
     """Return the moment that `30d` or `2026-01-31` (UTC) names, in seconds since the epoch; 0 for no text.
 
-    Raises Misconfigured, naming the option, for any other text.
+    Raises WrongUsage, naming the option, for any other text.
     """
     if not text:
         return 0.0
@@ -22,4 +22,4 @@ def since_s(text: str, now_s: float, option: str = "--since") -> float:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise Misconfigured(f"{option} {text!a}: a day such as 2026-01-31, or days such as 30d, is needed") from None
+        raise WrongUsage(f"{option} {text!a}: a day such as 2026-01-31, or days such as 30d, is needed") from None

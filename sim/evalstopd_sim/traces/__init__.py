@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.traces.row import Row, Trace, gather
 from evalstopd_sim.traces.sacct import read_accounting
 from evalstopd_sim.traces.swf import read_swf
@@ -26,7 +26,7 @@ BUNDLED: Mapping[str, str] = MappingProxyType(
 def read_trace(name: str) -> Trace:
     """Read a trace file, or a bundled one by name; the format is told from its first line.
 
-    Raises Misconfigured with one line that names file and line, for the first row that makes no sense.
+    Raises WrongUsage with one line that names file and line, for the first row that makes no sense.
     """
     path = Path(name)
     if name in BUNDLED and not path.exists():
@@ -34,7 +34,7 @@ def read_trace(name: str) -> Trace:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{name}: cannot be read as a trace: {error}") from None
+        raise WrongUsage(f"{name}: cannot be read as a trace: {error}") from None
     return gather(name, _reader(text)(name, text.splitlines()))
 
 

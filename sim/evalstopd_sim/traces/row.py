@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd_sim.workload import Outline
 
 
@@ -44,7 +44,7 @@ class Trace:
         """Raise Misconfigured, naming file and line, if a job is larger than the cluster."""
         for outline, where in zip(self.outlines, self.where, strict=True):
             if _size(outline) > gpus:
-                raise Misconfigured(
+                raise WrongUsage(
                     f"{where}: job {outline.job_id!a} asks for {outline.gpus} GPUs, more than the cluster's {gpus}"
                 )
 
@@ -59,7 +59,7 @@ def gather(name: str, rows: Iterable[Row | str]) -> Trace:
         else:
             kept.append(row)
     if not kept:
-        raise Misconfigured(f"{name}: no job in this trace can be used")
+        raise WrongUsage(f"{name}: no job in this trace can be used")
     kept.sort(key=lambda row: row.submit_s)
     start_s = kept[0].submit_s
     return Trace(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.slurmtext.numbers import number
 from evalstopd_sim.traces.row import Row
 
@@ -18,7 +18,7 @@ def read_swf(name: str, lines: list[str]) -> Iterator[Row | str]:
 
 def _row(where: str, cells: list[str]) -> Row | str:
     if len(cells) != _FIELDS:
-        raise Misconfigured(f"{where}: {len(cells)} fields where SWF has {_FIELDS}")
+        raise WrongUsage(f"{where}: {len(cells)} fields where SWF has {_FIELDS}")
     known = {n: number(cells[n - 1], f"field {n}", where) for n in (2, 4, 5, 8, 9) if cells[n - 1] != "-1"}
     gpus = int(known.get(5) or known.get(8) or 0)
     duration_s = known.get(4, 0.0)

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.slurmtext.numbers import number
 from evalstopd_sim.traces.row import Row
 
@@ -16,7 +16,7 @@ def read_csv(name: str, lines: list[str]) -> Iterator[Row | str]:
     places = {_plain(title): place for place, title in enumerate(header)}
     for needed in ("job_id", "submit", "gpus", "duration"):
         if needed not in places:
-            raise Misconfigured(f"{name}:1: the header has no column {needed}; it has: {', '.join(header)[:200]!a}")
+            raise WrongUsage(f"{name}:1: the header has no column {needed}; it has: {', '.join(header)[:200]!a}")
     for cells in reader:
         if cells:
             yield _row(f"{name}:{reader.line_num}", cells, places, len(header))
@@ -24,7 +24,7 @@ def read_csv(name: str, lines: list[str]) -> Iterator[Row | str]:
 
 def _row(where: str, cells: list[str], places: Mapping[str, int], width: int) -> Row | str:
     if len(cells) != width:
-        raise Misconfigured(f"{where}: {len(cells)} fields where the header has {width}")
+        raise WrongUsage(f"{where}: {len(cells)} fields where the header has {width}")
     cell = {title: cells[place] for title, place in places.items()}
     if not cell["duration"]:
         return "no running time"

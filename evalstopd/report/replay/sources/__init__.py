@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import History
 from evalstopd.report.replay.sources.jsonl import read_jsonl
 from evalstopd.report.replay.sources.mlflow_files import read_file_store, run_folders
@@ -24,7 +24,7 @@ __all__ = ["KNOWN", "Pick", "Tracker", "read_source"]
 def read_source(
     path: Path, pick: Pick | None = None, tracker: Callable[[], Tracker] | None = None
 ) -> Iterator[History]:
-    """Yield the histories of a source. Raises Misconfigured, naming it, where there is nothing that can be read.
+    """Yield the histories of a source. Raises WrongUsage, naming it, where there is nothing that can be read.
 
     `mlflow:EXPERIMENT` is read from the tracker, which is only opened for it. A folder is read as the first kind that
     is found in it: MLflow file store, trainer states, event files.
@@ -32,9 +32,9 @@ def read_source(
     try:
         yield from _read(path, pick or Pick(), tracker)
     except OSError as error:
-        raise Misconfigured(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
+        raise WrongUsage(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise Misconfigured(f"{path}: not UTF-8 text (byte {error.start}: {error.reason})") from None
+        raise WrongUsage(f"{path}: not UTF-8 text (byte {error.start}: {error.reason})") from None
 
 
 def _read(path: Path, pick: Pick, tracker: Callable[[], Tracker] | None) -> Iterator[History]:
@@ -51,4 +51,4 @@ def _read(path: Path, pick: Pick, tracker: Callable[[], Tracker] | None) -> Iter
         return read_trainer_states(path, pick)
     if path.is_dir() and any(files_below(path, lambda name: MARK in name)):
         return read_event_files(path, pick)
-    raise Misconfigured(f"{path}: no evaluation curves; known: {KNOWN}")
+    raise WrongUsage(f"{path}: no evaluation curves; known: {KNOWN}")

@@ -8,14 +8,14 @@ from typing import Any
 
 from evalstopd.core.curve import is_score
 from evalstopd.core.model import Mode
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import LABELS, History, evals_of
 from evalstopd.report.replay.labels import labels
 from evalstopd.report.replay.sources.series import Pick
 
 
 def read_jsonl(path: Path, pick: Pick) -> Iterator[History]:
-    """Yield one history a line. Raises Misconfigured naming the line that cannot be read.
+    """Yield one history a line. Raises WrongUsage naming the line that cannot be read.
 
     Needed: `steps`, `values`. Used where there: `stderrs`, `id`, `repo`, `algorithm`, `family`, `metric`,
     `higher_is_better` (true), `primary` (true) and the labels. A null in `values` is no score.
@@ -35,7 +35,7 @@ def _history(path: Path, number: int, line: str, pick: Pick) -> History:
         higher, primary = _flag(row, "higher_is_better"), _flag(row, "primary")
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         said = f"{type(error).__name__}: {str(error)[:80]!a}"
-        raise Misconfigured(f"{path}, line {number}: not a curve with steps and values ({said})") from None
+        raise WrongUsage(f"{path}, line {number}: not a curve with steps and values ({said})") from None
     mode = pick.mode or (Mode.MAX if higher else Mode.MIN)
     given = {name: str(row[name]) for name in LABELS if row.get(name)}
     return History(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evalstopd.core.model import Mode
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import WrongUsage
 from evalstopd.report.replay.history import LABELS, History, evals_of
 from evalstopd.report.replay.labels import labels
 from evalstopd.report.replay.sources.series import Pick, guessed_mode
@@ -18,14 +18,14 @@ def read_csv(path: Path, pick: Pick) -> Iterator[History]:
     """Yield one history a run and metric, its evals in the order of their steps.
 
     Columns: `step` and `value`; where there: `run`, `metric`, `stderr`, `source`, `family`, `higher_is_better`,
-    `primary` and the labels. Of lines of the same step the last counts. Raises Misconfigured where a needed column is
+    `primary` and the labels. Of lines of the same step the last counts. Raises WrongUsage where a needed column is
     missing or a line is no eval.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = csv.DictReader(file)
         missing = {"step", "value"} - set(lines.fieldnames or ())
         if missing:
-            raise Misconfigured(f"{path}: no column {', '.join(sorted(missing))}")
+            raise WrongUsage(f"{path}: no column {', '.join(sorted(missing))}")
         runs: dict[tuple[str, str], _Rows] = {}
         for row in lines:
             runs.setdefault((row.get("run") or path.stem, row.get("metric") or "score"), []).append(row)
@@ -42,7 +42,7 @@ def _history(path: Path, run: str, metric: str, rows: _Rows, pick: Pick) -> Hist
         first = rows[0]
         higher, primary = _flag(first, "higher_is_better"), _flag(first, "primary")
     except (TypeError, ValueError) as error:
-        raise Misconfigured(f"{path}, run {run[:40]!a}: {error}") from None
+        raise WrongUsage(f"{path}, run {run[:40]!a}: {error}") from None
     mode = pick.mode or (guessed_mode(metric) if higher is None else Mode.MAX if higher else Mode.MIN)
     given = {name: first[name] for name in LABELS if first.get(name)}
     shape = given or labels([each.score for each in evals], mode)
