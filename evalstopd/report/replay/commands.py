@@ -59,7 +59,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     half: Halves = Half.ALL,
     primary: Primary = False,
     null_table: Annotated[bool, typer.Option("--null-table", help="False stops on runs with nothing wrong.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Made-up runs a case of the null table.")] = 400,
+    runs: Annotated[int, typer.Option(min=1, max=100_000, help="Made-up runs a case of the null table.")] = 400,
     seed: Annotated[int, typer.Option(help="Seed of the null table.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write one line a run and rule to this file.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Draw curves and trade-offs into this folder.")] = None,
