@@ -11,9 +11,9 @@ from evalstopd.store.readers import keep_readable
 
 
 def lock_alone(url: str) -> Callable[[], None] | None:
-    """Lock an SQLite store for as long as this process lives; None, and nothing is done, for PostgreSQL.
+    """Lock an SQLite store until what is returned is called, or the process ends; None, and nothing, for PostgreSQL.
 
-    Who may only read the store can do so meanwhile, until what is returned is called (at the end of the work).
+    Who may only read the store can do so meanwhile.
 
     Raises Unavailable where another process has it, or the file cannot be opened. SQLite's own locks are of another
     kind (fcntl): these two never meet.
@@ -23,7 +23,8 @@ def lock_alone(url: str) -> Callable[[], None] | None:
         return None
     try:
         # Never closed: that would end the locks SQLite holds on this file in this process, too.
-        fcntl.flock(os.open(file, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise Unavailable(
             f"another evalstopd works on {str(file)!a}: SQLite serves one daemon, PostgreSQL a pair"
@@ -31,6 +32,12 @@ def lock_alone(url: str) -> Callable[[], None] | None:
     except OSError as error:
         raise Unavailable(f"{str(file)!a} cannot be locked: {error.strerror}") from None
     try:
-        return keep_readable(file).close
+        readable = keep_readable(file)
     except sqlite3.Error as error:
         raise Unavailable(f"{str(file)!a} cannot be opened: {error}") from None
+
+    def release() -> None:
+        readable.close()
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+    return release

@@ -86,3 +86,15 @@ def test_who_stops_in_the_midst_of_a_writing_does_not_keep_the_lease_from_others
     stopped.close()
     engines.dispose()
     store.close()
+
+
+def test_what_was_released_can_be_locked_again_by_the_same_process(tmp_path: Path) -> None:
+    """As two commands do that one program calls, one after the other."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    for _ in range(2):
+        release = lock_alone(url)
+        assert release is not None
+        with pytest.raises(Unavailable):
+            lock_alone(url)
+        release()
