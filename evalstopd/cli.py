@@ -1,7 +1,9 @@
 """The command line. Little but typer is imported here: a command imports what it needs when it runs."""
 
+import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -41,17 +43,46 @@ Config = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
+_EX_IOERR = 74
+
+
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
+    """Run the command line; what goes wrong is one line on stderr and an exit code, never a traceback.
+
+    That goes for errors of ours and for files, standard output included, that cannot be read or written. A character
+    that the output's encoding has not is spelled out.
+    """
     from evalstopd.errors import EvalstopError
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        _run()
+    except EvalstopError as error:
+        _fail(str(error), getattr(error, "exit_code", 1))
+    except OSError as error:
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", _EX_IOERR)
+
+
+def _run() -> None:
+    """Run, and tell while it can still be told that what was printed did not get out."""
     try:
         app()
-    except EvalstopError as error:
-        from evalstopd.report.text import plain
+    finally:
+        if sys.stdout is not None:
+            try:
+                sys.stdout.flush()
+            except OSError:
+                # What is left in the buffer would fail once more, with a traceback, when the interpreter ends.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                raise
 
-        sys.stderr.write(f"evalstopd: {plain(str(error), 1000)}\n")
-        sys.exit(getattr(error, "exit_code", 1))
+
+def _fail(why: str, code: int) -> None:
+    from evalstopd.report.text import plain
+
+    sys.stderr.write(f"evalstopd: {plain(why, 1000)}\n")
+    sys.exit(code)
 
 
 @app.callback()

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     SecretStr,
+    StringConstraints,
     ValidationError,
     field_validator,
     model_validator,
@@ -53,6 +54,8 @@ def _rung(value: object) -> Rung:
 
 
 _RungWord = Annotated[Rung, BeforeValidator(_rung), PlainSerializer(lambda rung: rung.word, return_type=str)]
+# Blanks are no reason.
+_Reason = Annotated[str, StringConstraints(strip_whitespace=True)]
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -111,7 +114,7 @@ class BindingSettings(_Part):
     """
 
     mac_key: str = ""
-    tags: str = ""
+    tags: _Reason = ""
 
 
 class KeeperSettings(_Part):
@@ -194,7 +197,7 @@ class EnforceSettings(_Part):
     Of `actions` the first that fits a job counts, else `stop_action`.
     """
 
-    override: str = ""
+    override: _Reason = ""
     stop_action: StopAction = StopAction.CANCEL
     actions: tuple[StopActionSettings, ...] = ()
     notice_s: float = Field(default=1800.0, ge=0)
@@ -203,7 +206,7 @@ class EnforceSettings(_Part):
 class TrustSettings(_Part):
     """The admin's written acceptance that points on an open MLflow server may cost a job."""
 
-    open_mlflow: str = ""
+    open_mlflow: _Reason = ""
 
 
 class DaemonSettings(_Part):

@@ -19,7 +19,10 @@ FIELDS = ("JobID", "Submit", "Elapsed", "State", "AllocTRES")
 
 _ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 _EPOCH = re.compile(r"[0-9]{9,12}")
-_NO_TIME = ("", "Unknown", "None")
+_NO_TIME = ("", "Unknown", "None", "INVALID")
+NO_SUBMISSION, NO_LENGTH = "no submission time", "no running time told"
+"""Why a record is passed over: accounting lost it, which is no fault of the file."""
+
 _DAY_ONE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -65,11 +68,13 @@ class Accounted:
         return PastLife(*whose, self.limit_s, self.elapsed_s, self.state, self.ended_s, self.submit_s)
 
 
-def read_sacct(name: str, text: str, needed: Collection[str] = FIELDS) -> Iterator[Accounted]:
+def read_sacct(name: str, text: str, needed: Collection[str] = FIELDS) -> Iterator[Accounted | str]:
     """Yield the records of a file of sacct's, its form told by its first letter; `needed` are fields of a table.
 
+    A text stands for a record that lacks what every job has, and says what.
     Raises WrongUsage, naming file and line (`file:jobs[n]` in JSON), for the first record that makes no sense.
     """
+    text = text.removeprefix("\ufeff")
     if text.lstrip().startswith("{"):
         return _read_json(name, text)
     return _read_table(name, text.splitlines(), needed)
@@ -79,7 +84,7 @@ def read_framed(name: str, text: str, fields: Sequence[str], word: str) -> Itera
     """Yield the records of `sacct --parsable2 --noheader --delimiter=WORD` for these fields.
 
     With a word that no user can know, names may hold anything, newlines too, as long as the last field is none of
-    theirs. Raises WrongUsage for what makes no sense.
+    theirs. Records without submission or length are passed over. Raises WrongUsage for what makes no sense.
     """
     first, *rest = text.split(word)
     record = [first]
@@ -88,13 +93,15 @@ def read_framed(name: str, text: str, fields: Sequence[str], word: str) -> Itera
         last, newline, following = cell.partition("\n") if len(record) == len(fields) - 1 else (cell, "", "")
         record.append(last)
         if newline:
-            yield _row(f"{name}:{place}", fields, record)
+            made = _row(f"{name}:{place}", fields, record)
+            if not isinstance(made, str):
+                yield made
             record = [following]
     if record != [""]:
         raise WrongUsage(f"{name}: sacct's answer is cut short")
 
 
-def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterator[Accounted]:
+def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterator[Accounted | str]:
     header = lines[0].strip().split("|") if lines else []
     for field in needed:
         if field not in header and not (field == "Elapsed" and "ElapsedRaw" in header):
@@ -104,10 +111,14 @@ def _read_table(name: str, lines: list[str], needed: Collection[str]) -> Iterato
             yield _row(f"{name}:{place}", header, line.rstrip("\n").split("|"))
 
 
-def _row(where: str, header: Sequence[str], cells: Sequence[str]) -> Accounted:
+def _row(where: str, header: Sequence[str], cells: Sequence[str]) -> Accounted | str:
     if len(cells) != len(header):
         raise WrongUsage(f"{where}: {len(cells)} fields where the header has {len(header)}")
     cell = dict(zip(header, cells, strict=True))
+    if cell["Submit"] in _NO_TIME:
+        return NO_SUBMISSION
+    if cell["ElapsedRaw" if "ElapsedRaw" in cell else "Elapsed"] in _NO_TIME:
+        return NO_LENGTH
     limit = cell.get("TimelimitRaw", "")
     return Accounted(
         where=where,
@@ -146,12 +157,14 @@ def _moment_s(text: str, what: str, where: str) -> float:
         raise WrongUsage(f"{where}: {what} is not a date and time: {text[:40]!a}") from None
 
 
-def _read_json(name: str, text: str) -> Iterator[Accounted]:
+def _read_json(name: str, text: str) -> Iterator[Accounted | str]:
     try:
         records = json.loads(text)["jobs"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         place = f"{name}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else f"{name}:1"
         raise WrongUsage(f"{place}: not the output of sacct --json") from None
+    if not isinstance(records, list):
+        raise WrongUsage(f"{name}:1: not the output of sacct --json")
     for index, record in enumerate(records):
         where = f"{name}:jobs[{index}]"
         try:
@@ -160,7 +173,11 @@ def _read_json(name: str, text: str) -> Iterator[Accounted]:
             raise WrongUsage(f"{where}: not a job record of sacct --json") from None
 
 
-def _json_record(where: str, record: Any) -> Accounted:
+def _json_record(where: str, record: Any) -> Accounted | str:
+    if not record["time"]["submission"]:
+        return NO_SUBMISSION
+    if record["time"]["elapsed"] is None:
+        return NO_LENGTH
     allocated = record["tres"]["allocated"]
     gpus = [f"gres/{each['name']}={int(each['count'])}" for each in allocated if each["type"] == "gres"]
     state = record["state"]["current"]

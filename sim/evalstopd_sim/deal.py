@@ -16,6 +16,8 @@ from evalstopd_sim.truth import RLHF, TrueJob
 
 _BUNDLED = "curves"
 _LABELS = ("declining", "healthy")
+# By its JSON: a word such as "no" is not guessed at.
+_SIGNS = {"true": 1.0, "false": -1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _curve(where: str, line: str, most: int) -> RealCurve | None:
         record: dict[str, Any] = json.loads(line)
         label = record.get("label_agreed", record["label"])
         values = [float(value) for value in record["values"]]
-        sign = 1.0 if record["higher_is_better"] else -1.0
+        sign = _SIGNS[json.dumps(record["higher_is_better"])]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise WrongUsage(f"{where}: not a curve with values, higher_is_better and label") from None
     scores = [sign * value for value in values if is_score(value)]
@@ -104,6 +106,6 @@ def _text(name: str) -> str:
     if name == _BUNDLED and not path.exists():
         return (files("evalstopd_sim") / "data" / "eval_curves_sample.jsonl").read_text(encoding="utf-8")
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUsage(f"{name}: cannot be read as curves: {error}") from None

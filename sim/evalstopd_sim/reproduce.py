@@ -12,6 +12,7 @@ from pathlib import Path
 from evalstopd.errors import WrongUsage
 from evalstopd_sim.arms import Arm, Sample, Setting
 from evalstopd_sim.array import array
+from evalstopd_sim.bounds import MOST_PROCESSES, MOST_SEEDS, whole
 from evalstopd_sim.experiments import Experiment, Point, experiments
 from evalstopd_sim.plots import draw
 from evalstopd_sim.pool import Mapper, Task, workers
@@ -50,8 +51,9 @@ def reproduce(wanted: Wanted, tick: Callable[[int, int], None]) -> list[Path]:
         chosen = experiments(wanted.names)
     except ValueError as error:
         raise WrongUsage(str(error)) from None
-    if wanted.seeds < 2:
-        raise WrongUsage(f"--seeds must be at least 2 for intervals and tests, not {wanted.seeds}")
+    # Intervals and tests need two seeds.
+    whole("--seeds", wanted.seeds, MOST_SEEDS, 2)
+    whole("--jobs", wanted.processes, MOST_PROCESSES)
     _check_writable(wanted.out)
     found = run(chosen, wanted, tick)
     files = _files(chosen, found, wanted.seeds)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
+from sys import float_info
 
 from evalstopd.core.detectors import DETECTORS
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import WrongUsage
+from evalstopd_sim import bounds
 from evalstopd_sim.arms import NONE, Arm, Setting
+from evalstopd_sim.bounds import whole, within
 from evalstopd_sim.deal import read_curves
 from evalstopd_sim.options import ClusterOptions, HeadOfLine
 from evalstopd_sim.presets import PRESETS, Noise, Preset
@@ -50,14 +52,13 @@ DEFAULT_JOBS = 500
 
 def setting(asked: Request) -> Setting:
     """Return the world that was asked for. Raises WrongUsage naming the option that makes no sense."""
-    cluster = _cluster(asked)
-    _check_count("--seeds", asked.seeds)
-    if asked.jobs is not None:
-        _check_count("--jobs", asked.jobs)
+    _check_counts(asked)
+    cluster, preset = _cluster(asked), _preset(asked)
     trace = None if asked.trace is None else _trace(asked, cluster)
     jobs = len(trace.outlines) if trace else asked.jobs or DEFAULT_JOBS
+    bounds.check_evals(preset, jobs, trace.outlines if trace else None)
     curves = read_curves(asked.curves) if asked.curves else None
-    return Setting(_preset(asked), jobs, cluster, trace, curves)
+    return Setting(preset, jobs, cluster, trace, curves)
 
 
 def arms(asked: Request) -> tuple[Arm, ...]:
@@ -70,9 +71,7 @@ def arms(asked: Request) -> tuple[Arm, ...]:
 
 
 def _poll(value: float) -> float:
-    if not 0.2 <= value <= 86400:
-        raise WrongUsage(f"--poll-s must be between 0.2 s and a day, not {value}")
-    return value
+    return within("--poll-s", value, 86400.0, 0.2)
 
 
 def rule_text(name: str, k: int | None, preset: str = "paper") -> str:
@@ -82,11 +81,13 @@ def rule_text(name: str, k: int | None, preset: str = "paper") -> str:
     """
     if name == "drop-test":
         name = "drop-test-safe" if preset == "real" else "drop-test-paper"
-    if k is None or name == NONE:
+    if k is None:
         return name
     if parse_spec(name.rpartition("+")[2]).name != "k-declines":
         raise WrongUsage(f"--k belongs to the rule k-declines, not to {name!a}; rules: {', '.join(DETECTORS)}")
-    return f"{name.partition(':')[0]}:k={k}"
+    if ":" in name:
+        raise WrongUsage(f"the rule's parameters are given both by --detector and by --k: {name!a}, {bounds.short(k)}")
+    return f"{name}:k={k}"
 
 
 def _cluster(asked: Request) -> ClusterOptions:
@@ -95,7 +96,9 @@ def _cluster(asked: Request) -> ClusterOptions:
     except ValueError:
         raise WrongUsage(f"--head-of-line is strict or skip, not {asked.head_of_line!a}") from None
     options = ClusterOptions(asked.gpus, head, asked.preemption_overhead_s, asked.requeue_delay_s, asked.gpus_per_node)
-    return options if asked.until_h is None else replace(options, until_s=asked.until_h * 3600)
+    if asked.until_h is None:
+        return options
+    return replace(options, until_s=within("--until-h", asked.until_h, bounds.MOST_UNTIL_H) * 3600)
 
 
 def _preset(asked: Request) -> Preset:
@@ -103,15 +106,13 @@ def _preset(asked: Request) -> Preset:
     if chosen is None:
         raise WrongUsage(f"unknown preset {asked.preset!a}; known: {', '.join(PRESETS)}")
     given: Mapping[str, object] = {
-        **({} if asked.noise is None else {"noise": Noise((_within("--noise", asked.noise, 10.0),))}),
-        **({} if asked.hacking is None else {"hacking": _within("--hacking", asked.hacking, 1.0)}),
-        **({} if asked.load is None else {"load": _within("--load", asked.load, 10.0)}),
+        **({} if asked.noise is None else {"noise": Noise((within("--noise", asked.noise, 10.0),))}),
+        **({} if asked.hacking is None else {"hacking": within("--hacking", asked.hacking, 1.0)}),
+        **({} if asked.load is None else {"load": within("--load", asked.load, 10.0, 0.001)}),
         **({} if asked.evals is None else _evals(asked.evals)),
         **({} if asked.estimates in (None, "trace") else {"estimate_sd": _estimate_sd(asked.estimates or "")}),
-        "cancelled": _within("--user-cancels", asked.user_cancels, 0.99),
+        "cancelled": within("--user-cancels", asked.user_cancels, 0.99),
     }
-    if asked.load is not None and asked.load <= 0:
-        raise WrongUsage("--load must be above 0")
     return replace(chosen, **given)  # type: ignore[arg-type]
 
 
@@ -123,7 +124,7 @@ def _evals(text: str) -> dict[str, object]:
             return {"every_s": _positive(float(value))}
         return {"evals": (int(_positive(int(text))),), "every_s": None}
     except ValueError:
-        raise WrongUsage(f"--evals is a number of evals or every:SECONDS, not {text!a}") from None
+        raise WrongUsage(f"--evals is a number of evals or every:SECONDS, not {text[:40]!a}") from None
 
 
 def _estimate_sd(text: str) -> float | None:
@@ -133,14 +134,14 @@ def _estimate_sd(text: str) -> float | None:
     name, _, value = text.partition(":")
     try:
         if name == "lognormal":
-            return _positive(float(value))
+            return _positive(float(value), most=10.0)
     except ValueError:
         pass
-    raise WrongUsage(f"--estimates is exact, lognormal:SD or trace, not {text!a}")
+    raise WrongUsage(f"--estimates is exact, lognormal:SD (above 0, up to 10) or trace, not {text[:40]!a}")
 
 
-def _positive(value: float) -> float:
-    if not (isfinite(value) and value > 0):
+def _positive(value: float, most: float = float_info.max) -> float:
+    if not 0 < value <= most:
         raise ValueError
     return value
 
@@ -158,12 +159,10 @@ def _trace(asked: Request, cluster: ClusterOptions) -> Trace:
     return replace(trace, outlines=blind)
 
 
-def _within(option: str, value: float, most: float) -> float:
-    if not 0 <= value <= most:
-        raise WrongUsage(f"{option} must be between 0 and {most:g}, not {value}")
-    return value
-
-
-def _check_count(option: str, value: int) -> None:
-    if value < 1:
-        raise WrongUsage(f"{option} must be at least 1, not {value}")
+def _check_counts(asked: Request) -> None:
+    whole("--gpus", asked.gpus, bounds.MOST_GPUS)
+    whole("--seeds", asked.seeds, bounds.MOST_SEEDS)
+    whole("--first-seed", asked.first_seed, bounds.MOST_SEED, -bounds.MOST_SEED)
+    whole("--jobs", DEFAULT_JOBS if asked.jobs is None else asked.jobs, bounds.MOST_JOBS)
+    within("--preemption-overhead-s", asked.preemption_overhead_s, bounds.MOST_WAIT_S)
+    within("--requeue-delay-s", asked.requeue_delay_s, bounds.MOST_WAIT_S)

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from evalstopd_sim.arms import Setting
+from evalstopd_sim.bounds import MOST_PROCESSES, whole
 from evalstopd_sim.pool import Task, workers
 from evalstopd_sim.request import Request, arms, setting
 from evalstopd_sim.rows import Row, as_json, label, rows
@@ -20,7 +21,8 @@ class Answer:
 
 
 def simulate(asked: Request, processes: int = 1) -> Answer:
-    """Run base and rule over the seeds. Raises Misconfigured, in one line, for what makes no sense."""
+    """Run base and rule over the seeds. Raises WrongUsage, in one line, for what makes no sense."""
+    whole("--processes", processes, MOST_PROCESSES)
     world, chosen = setting(asked), arms(asked)
     for arm in chosen:
         label(arm)

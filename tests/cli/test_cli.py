@@ -316,4 +316,64 @@ def test_the_simulators_commands_are_there_and_their_help_too(command: str) -> N
 def test_simulate_runs_without_settings_store_or_cluster() -> None:
     done = run("simulate", "--seeds", "1", "--jobs", "20", "--json")
     assert [row["detector"] for row in json.loads(done.stdout)["rows"]] == ["none", "k-declines(2)"]
-    assert one_line(run("simulate", "--gpus", "-8")) == "error: the cluster needs at least one GPU, not -8"
+    assert one_line(run("simulate", "--gpus", "-8")) == "error: --gpus must be at least 1 and at most 100000, not -8"
+
+
+CURVE = '{"steps": [1, 2, 3], "values": [0.3, 0.2, 0.1], "id": "\\u00e9"}\n'
+
+
+@pytest.mark.parametrize("place", [["--csv", "no/such/folder/x.csv"], ["--plots", "curve.jsonl/plots"]])
+def test_an_output_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("curve.jsonl").write_text(CURVE)
+    done = run("replay", "curve.jsonl", *place)
+
+    assert done.returncode == 74
+    assert place[1] in one_line(done)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["simulate", "--jobs", "20", "--seeds", "1"], ["replay", "-"]])
+def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    curve = tmp_path / "curve.jsonl"
+    curve.write_text(CURVE)
+    words = [str(curve) if each == "-" else each for each in arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "evalstopd", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert done.returncode == 74
+    assert one_line(done) == "evalstopd: input or output: No space left on device"
+
+
+def test_an_input_in_a_closed_folder_is_one_line(tmp_path: Path) -> None:
+    """Root may read everything, so it asks as nobody, to whom pytest's own folder is closed already."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "a.jsonl").write_text(CURVE)
+    closed.chmod(0)
+    try:
+        for asked in (["replay", "a.jsonl"], ["tune", ""], ["estimates", "--sacct", "a.jsonl"]):
+            words = [*asked[:-1], str(closed / asked[-1])]
+            done = subprocess.run(
+                [sys.executable, "-m", "evalstopd", *words], capture_output=True, text=True, check=False,
+                user=65534 if os.geteuid() == 0 else None,
+            )  # fmt: skip
+
+            assert done.returncode == 78
+            assert "Permission denied" in one_line(done)
+    finally:
+        closed.chmod(0o700)
+
+
+def test_an_output_that_knows_ascii_alone_gets_the_rest_spelled_out(tmp_path: Path) -> None:
+    table = tmp_path / "sacct.txt"
+    row = "|tr\u00e9|al|ml|2026-01-05T00:00:00|2026-01-05T01:00:00|3600|90|COMPLETED\n"
+    table.write_text(f"JobID|JobName|User|Account|Submit|End|ElapsedRaw|TimelimitRaw|State\n7{row}", encoding="utf-8")
+    for form, name in (([], "tr\\xe9"), (["--json"], ""), (["--csv"], "")):
+        done = run("estimates", "--sacct", str(table), *form, PYTHONIOENCODING="ascii")
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert name in done.stdout

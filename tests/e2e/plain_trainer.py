@@ -15,11 +15,13 @@ from trainer import METRIC, save
 def main() -> None:
     scores, pace_s, linger_s = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
     output = Path(f"out-{os.getpid()}-{time.time_ns()}")
+    log: list[dict[str, float]] = []
     with mlflow.start_run():
         mlflow.log_param("output_dir", str(output))
         for number, score in enumerate(scores.split(","), 1):
             mlflow.log_metric(METRIC, float(score), step=number * 10)
-            save(output, number * 10)
+            log.append({METRIC: float(score), "step": number * 10})
+            save(output, number * 10, log)
             time.sleep(pace_s)
         time.sleep(linger_s)
 

@@ -83,8 +83,12 @@ def test_a_requeue_exactly_between_the_last_look_and_the_cancel_on_real_slurm(ma
     site.wait(lambda: site.service.log.read_text()[before:].count(" watched") >= 8, "passes in the second life")
 
     assert site.state(job) == "RUNNING"
-    lives = [line.split()[0] for line in site.cluster.sacct("-D", "-X", "-j", job, "-o", "State").splitlines()]
-    assert lives == ["REQUEUED", "RUNNING"]
+
+    def lives() -> list[str]:
+        return [line.split()[0] for line in site.cluster.sacct("-D", "-X", "-j", job, "-o", "State").splitlines()]
+
+    # Accounting lags behind.
+    site.wait(lambda: lives() == ["REQUEUED", "RUNNING"], "both lives in accounting")
     log = (site.cluster.directory / "log" / "slurmctld.log").read_text()
     assert re.findall(rf"REQUEST_KILL_JOB JobId={job}\b", log) == []
     assert [kind for kind, _ in site.events(job)].count("cancelling") == 1

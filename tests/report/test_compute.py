@@ -133,6 +133,14 @@ def test_further_metrics_of_a_run_do_not_count_its_job_again(runs: Path, tmp_pat
     assert told(tmp_path, job("7", 9))["rows"][0]["gpu_hours"] == 36.0
 
 
+def test_records_that_accounting_lost_are_counted_and_the_others_joined(runs: Path, tmp_path: Path) -> None:
+    run(runs, "a", FALL, job_id="7")
+    jobs = (job("7", 9), job("8", 9, submit="Unknown"))
+
+    assert told(tmp_path, *jobs)["records_left_out"] == {"no submission time": 1}
+    assert "records left out of the accounting: 1 (no submission time)" in asked(tmp_path, *jobs)
+
+
 def test_a_table_without_raw_ids_is_refused(runs: Path, tmp_path: Path) -> None:
     """The raw id is what a run's tag has; an array's task shows another one."""
     run(runs, "a", FALL, job_id="7")

@@ -125,7 +125,7 @@ def test_dice_are_the_same_everywhere_and_even() -> None:
 def test_on_a_site_with_habits_estimates_beat_limits_and_the_file_is_the_same_for_a_seed(tmp_path: Path) -> None:
     file = tmp_path / "sacct.txt"
     file.write_text("\n".join(site(1, 20, 12)) + "\n")
-    found = figures(judge(read_file(file)))
+    found = figures(judge(read_file(file).lives))
 
     assert list(site(1, 20, 12)) == file.read_text().splitlines()
     assert found.everything is not None
@@ -187,7 +187,45 @@ def test_both_forms_of_a_file_tell_the_same_lives(tmp_path: Path) -> None:
     data.write_text(json.dumps({"jobs": [job]}))
 
     expected = PastLife("alice", "ml", "train", 5400.0, 3600.0, "COMPLETED", 1767610800.0, 1767607200.0)
-    assert read_file(table) == read_file(data) == (expected,)
+    assert read_file(table).lives == read_file(data).lives == (expected,)
+
+
+ROW = "|train|alice|ml|2026-01-{day}T00:00:00|2026-01-{day}T01:00:00|3600|90|COMPLETED"
+
+
+def past_file(tmp_path: Path, *more: str) -> Path:
+    """Write jobs of the 5th, the 10th and the 20th of January."""
+    path = tmp_path / "sacct.txt"
+    rows = [f"{day}{ROW.format(day=day)}" for day in ("05", "10", "20")]
+    path.write_text("\n".join([HEADER, *rows, *more]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("since", "lives"), [("", 3), ("2026-01-06", 2), ("10d", 2), ("9d", 1), ("2027-01-01", 0)])
+def test_since_holds_for_a_file_too_its_days_counted_from_the_newest_end(
+    tmp_path: Path, since: str, lives: int
+) -> None:
+    assert len(read_file(past_file(tmp_path), since).lives) == lives
+
+
+def test_a_since_that_is_none_is_refused_for_a_file_too(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="--since 'banana'"):
+        read_file(past_file(tmp_path), "banana")
+
+
+def test_records_that_accounting_lost_are_counted(tmp_path: Path) -> None:
+    lost = "9|t|a|m|Unknown|Unknown|0|9|CANCELLED"
+    file = past_file(tmp_path, lost, lost.replace("Unknown|0", "Unknown|").replace("Unknown", "1767607200", 1))
+    done = CliRunner().invoke(app, ["estimates", "--sacct", str(file), "--json"])
+
+    assert json.loads(done.stdout)["left_out"] == {"no running time told": 1, "no submission time": 1}
+
+
+def test_two_forms_at_once_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["estimates", "--sacct", str(past_file(tmp_path)), "--json", "--csv"])
+
+    assert isinstance(done.exception, Misconfigured)
+    assert "give one of them" in str(done.exception)
 
 
 def test_a_file_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evalstopd.core.model import Mode
+from evalstopd.core.curve import curve
+from evalstopd.core.model import Mode, Point
 from evalstopd.errors import Misconfigured
 from evalstopd.report.replay.commands import app
 from evalstopd.report.replay.history import History
@@ -146,6 +147,91 @@ def test_a_csv_that_is_no_table_of_evals_is_named(tmp_path: Path, content: str) 
 
     with pytest.raises(Misconfigured, match=r"runs\.csv"):
         read(table)
+
+
+def lines_of(path: Path, pairs: list[tuple[float, float]]) -> Path:
+    """Write a curve as CSV or JSON lines, by the path's ending."""
+    if path.suffix == ".csv":
+        path.write_text("step,value\n" + "".join(f"{step},{value}\n" for step, value in pairs))
+    else:
+        path.write_text(json.dumps({"steps": [step for step, _ in pairs], "values": [value for _, value in pairs]}))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_evals_come_in_the_order_of_their_steps_and_the_last_of_a_step_counts_as_for_the_daemon(
+    tmp_path: Path, name: str
+) -> None:
+    pairs = [(30, 0.7), (10, 0.9), (20, 0.1), (20, 0.8), (40, 0.6), (40, math.nan), (50, math.nan)]
+    (found,) = read(lines_of(tmp_path / name, pairs))
+    daemons = curve(Point("r", step, value, place) for place, (step, value) in enumerate(pairs))
+
+    assert [(each.step, each.score) for each in found.evals[:-1]] == [(each.step, each.score) for each in daemons]
+    assert scores(found)[:-1] == [0.9, 0.8, 0.7, 0.6]
+    assert (found.evals[-1].step, math.isnan(found.evals[-1].score)) == (50, True)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_steps_that_are_no_whole_numbers_are_ranks(tmp_path: Path, name: str) -> None:
+    (found,) = read(lines_of(tmp_path / name, [(1.5, 0.3), (0.5, 0.1), (1.0, 0.2), (1.5, 0.4)]))
+
+    assert [(each.step, each.score) for each in found.evals] == [(0, 0.1), (1, 0.2), (2, 0.4)]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("step", [math.nan, math.inf])
+def test_a_step_that_is_no_number_is_refused(tmp_path: Path, name: str, step: float) -> None:
+    with pytest.raises(Misconfigured, match=rf"{name}.*a step is not a finite number"):
+        read(lines_of(tmp_path / name, [(1, 0.1), (step, 0.2)]))
+
+
+@pytest.mark.parametrize("key", ["higher_is_better", "primary"])
+@pytest.mark.parametrize("value", ["no", "false", 0, None])
+def test_a_flag_of_a_json_line_that_is_no_boolean_is_refused_with_its_line(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    good = {"steps": [1, 2], "values": [0.1, 0.2], key: False}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(good) + "\n" + json.dumps(good | {key: value}))
+
+    with pytest.raises(Misconfigured, match=rf"a\.jsonl, line 2: .*{key} is true or false"):
+        read(path)
+
+
+@pytest.mark.parametrize("key", ["higher_is_better", "primary"])
+def test_a_flag_of_a_csv_is_a_known_word(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"step,value,{key}\n1,0.1,maybe\n2,0.2,maybe\n")
+
+    with pytest.raises(Misconfigured, match=rf"a\.csv, run 'a': {key} is true or false, not 'maybe'"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_text_in_another_encoding_is_named_and_a_byte_order_mark_is_taken(tmp_path: Path, name: str) -> None:
+    path = lines_of(tmp_path / name, [(1, 0.5), (2, 0.6)])
+    good = path.read_bytes()
+    path.write_bytes(b"\xef\xbb\xbf" + good)
+    assert scores(read(path)[0]) == [0.5, 0.6]
+
+    path.write_bytes(good + b"\n\xff")
+    with pytest.raises(Misconfigured, match=rf"{name}: not UTF-8 text"):
+        read(path)
+
+
+def test_without_a_source_replay_and_tune_say_that_one_is_needed() -> None:
+    for command in ("replay", "tune"):
+        done = CliRunner().invoke(app, [command])
+
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("evalstopd: name a source: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_table_says_what_its_columns_mean() -> None:
+    shown = CliRunner().invoke(app, ["replay", str(DATA / "tensorboard")]).stdout
+
+    assert "a trigger on a run's last eval stops nothing" in shown.splitlines()[-1]
 
 
 def test_a_folder_without_curves_says_what_is_known(tmp_path: Path) -> None:

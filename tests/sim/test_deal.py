@@ -72,6 +72,7 @@ def test_hacking_jobs_get_declining_curves_with_their_peak_and_others_keep_their
     [
         ((line(), "{"), "curves.jsonl:2: not a curve"),
         ((line(values="abc"),), "curves.jsonl:1: not a curve"),
+        ((line(higher_is_better="no"),), "curves.jsonl:1: not a curve"),
         (("[1]",), "curves.jsonl:1: not a curve"),
         ((line(),), "at least one declining and one healthy"),
     ],

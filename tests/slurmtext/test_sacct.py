@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evalstopd.errors import Misconfigured
-from evalstopd.slurmtext.sacct import read_sacct
+from evalstopd.slurmtext.sacct import NO_LENGTH, NO_SUBMISSION, read_framed, read_sacct
 
 TABLE = (
     "JobID|JobIDRaw|Submit|Elapsed|State|AllocTRES|TimelimitRaw|Account|User|Cluster\n"
@@ -68,11 +68,53 @@ def test_submit_times_may_be_seconds_since_the_epoch() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (("2026-01-05T10:00:00", "Unknown"), NO_SUBMISSION),
+        (("01:00:00", ""), NO_LENGTH),
+        (("01:00:00", "INVALID"), NO_LENGTH),
+    ],
+)
+def test_a_record_that_accounting_lost_is_passed_over_and_the_others_are_read(told: tuple[str, str], why: str) -> None:
+    lost = TABLE.splitlines()[1].replace(*told)
+    first, second = read_sacct("t", f"{TABLE}{lost}\n")
+
+    assert not isinstance(first, str)
+    assert second == why
+
+
+@pytest.mark.parametrize(
+    ("time", "why"),
+    [({"submission": 0, "elapsed": 5}, NO_SUBMISSION), ({"submission": 5, "elapsed": None}, NO_LENGTH)],
+)
+def test_a_record_of_json_that_accounting_lost_is_passed_over(time: dict[str, object], why: str) -> None:
+    first, second = read_sacct("j", json.dumps({"jobs": [record(time=time), record()]}))
+
+    assert first == why
+    assert not isinstance(second, str)
+
+
+def test_what_sacct_answers_the_daemon_is_read_without_the_records_it_lost() -> None:
+    fields = ("JobID", "Submit", "Elapsed", "State")
+    cells = "7~Unknown~00:01:00~FAILED\n8~1767607200~00:01:00~FAILED\n"
+
+    assert [each.job_id for each in read_framed("sacct", cells, fields, "~")] == ["8"]
+
+
+@pytest.mark.parametrize("text", [TABLE, json.dumps({"jobs": [record()]})])
+def test_a_byte_order_mark_is_taken(text: str) -> None:
+    assert list(read_sacct("t", f"\ufeff{text}")) == list(read_sacct("t", text))
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("JobID|State\n", "t:1: sacct's header has no field Submit"),
         ("", "t:1: sacct's header has no field JobID"),
         ("{" + '"a":[' * 100_000, "t:1: not the output"),
+        ('{"jobs": 5}', "t:1: not the output of sacct --json"),
+        ('{"jobs": {"a": 1}}', "t:1: not the output of sacct --json"),
+        (json.dumps({"jobs": [5]}), r"t:jobs\[0\]: not a job record"),
         (json.dumps({"jobs": [record(tres=None)]}), r"t:jobs\[0\]: not a job record"),
         (json.dumps({"jobs": [record(time={"submission": "inf", "elapsed": 1})]}), "submission must be finite"),
     ],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from evalstopd.adapters.mlflow import fields
-from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.http import Answer, Http
 from evalstopd.adapters.mlflow.runs import facts_of
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import Rejected, Unavailable
@@ -25,9 +25,16 @@ def _experiment_id(http: Http, experiment: str) -> str:
     try:
         answer = http.get("/experiments/get-by-name", {"experiment_name": experiment})
     except Rejected:
-        answer = http.get("/experiments/get", {"experiment_id": experiment})
+        answer = _by_id(http, experiment)
     named = fields.mapping(answer.body.get("experiment"), "experiment")
     return fields.text(named.get("experiment_id"), "experiment id")
+
+
+def _by_id(http: Http, experiment: str) -> Answer:
+    try:
+        return http.get("/experiments/get", {"experiment_id": experiment})
+    except Rejected as error:
+        raise Rejected(f"no such experiment: {experiment[:100]!a} ({error})") from None
 
 
 def _pages(http: Http, experiment_id: str) -> Iterator[list[object]]:

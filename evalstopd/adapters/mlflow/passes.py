@@ -25,9 +25,9 @@ def side_by_side(workers: int, work: Callable[[_T], _R], of: Sequence[_T]) -> li
 class Pass:
     """Asks on behalf of many runs until the server is plainly not there, then fails fast.
 
-    Plainly not there: no connection (or 429, 503), or as many time-outs in a row, over all threads, as there are
-    `workers`, and then no answer to the smallest question of all either. So heavy runs alone never end a pass,
-    however many they are. The pass as a whole ends after `seconds`.
+    Plainly not there: no connection (or 429, 503), or a time-out before anything was answered, or as many in a row,
+    over all threads, as there are `workers`, and then no answer to the smallest question of all either. So heavy runs
+    alone never end a pass, however many they are. The pass as a whole ends after `seconds`.
     """
 
     def __init__(self, http: Asks, workers: int, seconds: float) -> None:
@@ -37,6 +37,7 @@ class Pass:
         self._end_at = time.monotonic() + seconds
         self._lock = threading.Lock()
         self._silences = 0
+        self._answered = False
         self._given_up: Unavailable | None = None
 
     @property
@@ -73,15 +74,16 @@ class Pass:
 
     def _heard(self) -> None:
         self._silences = 0
+        self._answered = True
 
     def _unheard(self, error: Unreachable | Silent) -> None:
         with self._lock:
             self._silences += 1
             if isinstance(error, Unreachable):
                 self._given_up = self._given_up or error
-            elif self._silences >= self._patience and self._given_up is None:
+            elif self._given_up is None and (self._silences >= self._patience or not self._answered):
                 self._given_up = self._trouble_with_the_server()
-                self._silences = 0
+                self._silences, self._answered = 0, True
 
     def _trouble_with_the_server(self) -> Unavailable | None:
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalstopd.core.estimate import share_done, speed_up
 from evalstopd.core.model import JobView
-from evalstopd.core.policies.greedy import Gain, greedy
+from evalstopd.core.policies.greedy import Gain, check_round_s, greedy
 from evalstopd.core.policies.ranking import Allocation
 
 # The gradient noise scale in GPUs, at the start of a run and at its end: it grows as training goes on.
@@ -33,6 +33,9 @@ class Goodput:
     """
 
     round_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_round_s("goodput", self.round_s)
 
     @property
     def spec(self) -> str:

@@ -23,3 +23,9 @@ def greedy(gains: Sequence[Gain], gpus: int) -> list[int]:
         heapreplace(heap, (reached[place] - further, place))
         reached[place] = further
     return given
+
+
+def check_round_s(name: str, round_s: float) -> None:
+    """Raise ValueError unless the seconds between two divisions let the run come to its end."""
+    if not 1 <= round_s <= 86400:
+        raise ValueError(f"{name}: round_s must be between 1 s and a day, not {round_s:g}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalstopd.core.estimate import speed_up, total_s
 from evalstopd.core.model import Eval, JobView
-from evalstopd.core.policies.greedy import Gain, greedy
+from evalstopd.core.policies.greedy import Gain, check_round_s, greedy
 from evalstopd.core.policies.ranking import Allocation
 
 
@@ -18,6 +18,9 @@ class Slaq:
     """
 
     round_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_round_s("slaq", self.round_s)
 
     @property
     def spec(self) -> str:

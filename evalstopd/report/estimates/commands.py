@@ -1,12 +1,16 @@
 """The command `evalstopd estimates`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalstopd.core.estimates import PastLife
+from evalstopd.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from evalstopd.report.estimates.files import Past
 
 OPEN_PAST = "evalstopd.open_past"
 """Where the command line leaves what reads accounting: (settings file, seconds since the epoch or 0) -> past lives."""
@@ -14,13 +18,17 @@ OPEN_PAST = "evalstopd.open_past"
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="Settings file; else $EVALSTOPD_CONFIG or the default place.")
 ]
-Since = Annotated[str, typer.Option(help="Jobs that ended since a day (2026-01-31, UTC) or in the last 30d.")]
+Since = Annotated[
+    str,
+    typer.Option(
+        help="Jobs that ended since a day (2026-01-31, UTC) or in the last days (30d, the default). With --sacct: all, "
+        "or since a day by the file's own clock, or in the last days up to the file's newest end."
+    ),
+]
 Sacct = Annotated[
     Path | None,
     typer.Option(
-        help="A file instead: of `sacct --json`, or of `sacct --parsable2 --allocations --duplicates --allusers "
-        "--format=JobID,JobName,User,Account,Submit,End,ElapsedRaw,TimelimitRaw,State,AllocTRES`. In a table a name "
-        "with a bar or a line break breaks its record; JSON takes any name."
+        help="A file instead: of `sacct --json`, or a table of `sacct --parsable2`; its fields: docs/estimates.md."
     ),
 ]
 
@@ -28,7 +36,7 @@ Sacct = Annotated[
 def estimates(
     context: typer.Context,
     config: Config = None,
-    since: Since = "30d",
+    since: Since = "",
     *,
     sacct: Sacct = None,
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -39,7 +47,11 @@ def estimates(
     from evalstopd.report.estimates.show import as_csv, as_view, figures  # noqa: PLC0415
     from evalstopd.report.render import show, to_json  # noqa: PLC0415
 
-    found = figures(judge(_lives(context, config, since, sacct)))
+    if json_out and csv_out:
+        raise WrongUsage("--json and --csv are two forms of one answer: give one of them")
+    past = _past(context, config, since, sacct)
+    trial = judge(past.lives)
+    found = figures(replace(trial, left_out={**trial.left_out, **past.left_out}))
     if json_out:
         typer.echo(to_json(found.as_data()))
     elif csv_out:
@@ -48,10 +60,10 @@ def estimates(
         show(as_view(found))
 
 
-def _lives(context: typer.Context, config: Path | None, since: str, sacct: Path | None) -> Sequence[PastLife]:
-    from evalstopd.report.estimates.files import read_file  # noqa: PLC0415
+def _past(context: typer.Context, config: Path | None, since: str, sacct: Path | None) -> "Past":
+    from evalstopd.report.estimates.files import Past, read_file  # noqa: PLC0415
 
     if sacct is not None:
-        return read_file(sacct)
+        return read_file(sacct, since)
     read: Callable[[Path | None, str], Any] = context.meta[OPEN_PAST]
-    return tuple(read(config, since))
+    return Past(tuple(read(config, since)))

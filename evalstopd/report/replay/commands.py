@@ -36,8 +36,8 @@ Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings fi
 Sacct = Annotated[
     Path | None,
     typer.Option(
-        help="Tell savings in GPU-hours: a file of `sacct --json`, or of `sacct --parsable2 --allocations --duplicates "
-        "--allusers --format=JobID,JobIDRaw,Submit,Elapsed,State,AllocTRES,Account,User,Cluster`.",
+        help="Tell savings in GPU-hours: a file of `sacct --json`, or a table of `sacct --parsable2`; its fields: "
+        "docs/rules.md.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
@@ -70,6 +70,8 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     """Tell what each rule would have done to these runs: stops, compute saved, quality lost, with intervals."""
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
+    if not null_table:
+        _check_named(sources)
     lists = (tuple(sources or ()), tuple(rule or ()), tuple(label or ()), tuple(by or ()))
     pick, tracker = run.Pick(metric, mode, items), _tracker(context, config)
     ask = run.Ask(*lists, max_evals, base_rate, primary, half, pick, tracker, sacct)
@@ -99,9 +101,16 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     """Propose a rule and threshold for a false-stop budget, judged on other sources than it was chosen on."""
     from evalstopd.report.replay import run  # noqa: PLC0415 - heavy; only when asked
 
+    _check_named(sources)
     given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
     ask = run.Ask(*given, run.Pick(metric, mode, items), _tracker(context, config))
     _say(lambda: run.tuned(ask, alpha, json_out=json_out))
+
+
+def _check_named(sources: list[Path] | None) -> None:
+    if not sources:
+        typer.echo(f"evalstopd: name a source: {_SOURCES}", err=True)
+        raise typer.Exit(2)
 
 
 def _tracker(context: typer.Context, config: Path | None) -> Callable[[], Any] | None:

@@ -54,13 +54,18 @@ class Hours:
     losing: float
 
 
-def read_jobs(path: Path) -> tuple[Accounted, ...]:
-    """Return the lives of jobs in a file of sacct's (a table, or JSON), without steps. Raises WrongUsage."""
+def read_jobs(path: Path) -> tuple[tuple[Accounted, ...], Mapping[str, int]]:
+    """Return the lives of jobs in a file of sacct's (a table, or JSON), without steps; and how many records were lost.
+
+    Raises WrongUsage.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUsage(f"{path}: cannot be read as sacct's output: {error}") from None
-    return tuple(each for each in read_sacct(str(path), text, _NEEDED) if not each.is_step)
+    records = list(read_sacct(str(path), text, _NEEDED))
+    lives = tuple(each for each in records if not isinstance(each, str) and not each.is_step)
+    return lives, dict(sorted(Counter(each for each in records if isinstance(each, str)).items()))
 
 
 def join(histories: Sequence[History], lives: Sequence[Accounted]) -> Joined:

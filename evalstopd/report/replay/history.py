@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from math import isfinite
 
-from evalstopd.core.model import Eval, Mode
+from evalstopd.core.curve import per_step
+from evalstopd.core.model import Eval, Mode, Point
 
 LABELS = ("label_agreed", "label", "label_boot", "label_sigma_free")
 """What a run can be labelled by; see docs/rules.md for how each is made."""
@@ -52,9 +53,18 @@ def thinned(history: History, most: int | None) -> History:
 
 
 def evals_of(steps: Sequence[float], scores: Sequence[float], stderrs: Sequence[float | None] = ()) -> tuple[Eval, ...]:
-    """Return evals in the order given; steps that are not rising whole numbers are replaced by the position."""
+    """Return evals as the daemon sees them, given in the order of their arrival: by step, of each step the last score.
+
+    Steps that are not whole numbers are replaced by their rank. Raises ValueError for a step that is not finite.
+    """
+    if not all(map(isfinite, steps)):
+        raise ValueError("a step is not a finite number")
     whole = all(float(step).is_integer() for step in steps)
-    rising = all(a < b for a, b in pairwise(steps))
-    numbered = [int(step) for step in steps] if whole and rising else list(range(len(scores)))
-    errors = stderrs or [None] * len(scores)
-    return tuple(Eval(step, float(score), error) for step, score, error in zip(numbered, scores, errors, strict=True))
+    rank = {step: place for place, step in enumerate(sorted(set(steps)))}
+    arrived = [
+        Point("", int(step) if whole else rank[step], float(score), place, stderr=error)
+        for place, (step, score, error) in enumerate(zip(steps, scores, stderrs or [None] * len(scores), strict=True))
+    ]
+    # What is no score stands where its step has none: it is an eval that was made, though no rule counts it.
+    kept = {point.step: point for point in arrived} | {point.step: point for point in per_step(arrived)}
+    return tuple(Eval(step, kept[step].value, kept[step].stderr) for step in sorted(kept))

@@ -65,7 +65,7 @@ class Places:
 def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
     """Return what each rule would have done. Raises WrongUsage or ValueError in words a user understands."""
     _check(ask)
-    lives = None if ask.sacct is None else read_jobs(ask.sacct)
+    past = None if ask.sacct is None else read_jobs(ask.sacct)
     histories = load(ask)
     labels = _labels(ask, histories)
     found = {rule: outcomes(histories, rule) for rule in ask.rules or DEFAULT_RULES}
@@ -77,7 +77,7 @@ def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
         for label in labels
         for row in grouped(rule, label, each, ask.base_rate, _by(name))
     ]
-    account = None if lives is None else _accounted(found, join(histories, lives))
+    account = None if past is None else _accounted(found, join(histories, past[0]), past[1])
     if places.csv is not None:
         write_csv(places.csv, found, account)
     if places.plots is not None:
@@ -85,8 +85,8 @@ def replayed(ask: Ask, places: Places, *, json_out: bool) -> str:
     return as_json(len(histories), rows, groups, account) if json_out else as_text([*rows, *groups], account)
 
 
-def _accounted(found: Mapping[str, Sequence[Outcome]], joined: Joined) -> Accounts:
-    return Accounts(joined, tuple(row for rule, each in found.items() for row in hours(rule, each, joined)))
+def _accounted(found: Mapping[str, Sequence[Outcome]], joined: Joined, lost: Mapping[str, int]) -> Accounts:
+    return Accounts(joined, tuple(row for rule, each in found.items() for row in hours(rule, each, joined)), lost)
 
 
 def false_stops(ask: Ask, runs: int, seed: int, *, json_out: bool) -> str:

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,20 @@ _HOURS = ("account", "gpu_hours", "gpu_hours_saved")
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the rules save in GPU-hours, and which runs could be joined to a job at all."""
+    """What the rules save in GPU-hours, which runs could be joined to a job, and records of the file left out."""
 
     joined: Joined
     rows: tuple[Hours, ...]
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 _HEAD = ("rule", "name", "source", "family", "metric", "evals", "stopped", "step", "kept", "lost", "saved")
+
+
+_LEGEND = (
+    "pos, neg: runs labelled declining, healthy; saved: share of a run's time left at the stop; lost_over_5pct: share "
+    "of runs that lose > 5 % of their range by it; a trigger on a run's last eval stops nothing and does not count"
+)
 
 
 def harmless(text: str) -> str:
@@ -50,7 +57,7 @@ def as_text(rows: Sequence[Row], accounts: Accounts | None = None) -> str:
     """Return rows as a table: the figure and, in brackets, its 95 % interval; GPU-hours below it."""
     head = ["rule", "label", "group", "runs", "pos", "neg", *_COLUMNS]
     lines = ([*_identity(row), *(_shown(getattr(row, name)) for name in _COLUMNS)] for row in rows)
-    table = columns([head, *lines])
+    table = f"{columns([head, *lines])}\n{_LEGEND}"
     return table if accounts is None else f"{table}\n\n{_hours_as_text(accounts)}"
 
 
@@ -137,7 +144,8 @@ def _hours_as_text(accounts: Accounts) -> str:
     lines = [
         [*_whose(each), f"{each.gpu_hours:.1f}", _amount(each.saved), f"{each.losing:.1f}"] for each in accounts.rows
     ]
-    return f"{columns([head, *lines])}\n{_joined_as_text(accounts.joined)}"
+    lost = "".join(f"\nrecords left out of the accounting: {count} ({why})" for why, count in accounts.lost.items())
+    return f"{columns([head, *lines])}\n{_joined_as_text(accounts.joined)}{lost}"
 
 
 def _whose(each: Hours) -> tuple[str, str, str]:
@@ -170,7 +178,9 @@ def _hours_as_data(accounts: Accounts) -> dict[str, Any]:
         }
         for each in accounts.rows
     ]
-    return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows}
+    return {"joined": len(accounts.joined.runs), "missing": dict(accounts.joined.missing), "rows": rows} | (
+        {"records_left_out": dict(accounts.lost)} if accounts.lost else {}
+    )
 
 
 def _own_hours(each: Outcome, accounts: Accounts | None) -> tuple[object, ...]:

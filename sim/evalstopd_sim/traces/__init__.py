@@ -32,7 +32,7 @@ def read_trace(name: str) -> Trace:
     if name in BUNDLED and not path.exists():
         return gather(name, read_csv(BUNDLED[name], _bundled(BUNDLED[name]).splitlines()))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUsage(f"{name}: cannot be read as a trace: {error}") from None
     return gather(name, _reader(text)(name, text.splitlines()))

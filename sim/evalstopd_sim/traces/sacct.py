@@ -12,6 +12,9 @@ def read_accounting(name: str, lines: list[str]) -> Iterator[Row | str]:
     Or of `sacct --json`. Steps, jobs that had not ended, and jobs without GPUs or running time are left out.
     """
     for each in read_sacct(name, "\n".join(lines)):
+        if isinstance(each, str):
+            yield each
+            continue
         yield _useless(each) or Row(each.where, each.job_id, each.submit_s, each.gpus, each.elapsed_s, each.limit_s)
 
 

@@ -24,12 +24,20 @@ __all__ = ["KNOWN", "Pick", "Tracker", "read_source"]
 def read_source(
     path: Path, pick: Pick | None = None, tracker: Callable[[], Tracker] | None = None
 ) -> Iterator[History]:
-    """Yield the histories of a source. Raises WrongUsage where there is nothing that can be read.
+    """Yield the histories of a source. Raises WrongUsage, naming it, where there is nothing that can be read.
 
     `mlflow:EXPERIMENT` is read from the tracker, which is only opened for it. A folder is read as the first kind that
     is found in it: MLflow file store, trainer states, event files.
     """
-    pick = pick or Pick()
+    try:
+        yield from _read(path, pick or Pick(), tracker)
+    except OSError as error:
+        raise WrongUsage(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise WrongUsage(f"{path}: not UTF-8 text (byte {error.start}: {error.reason})") from None
+
+
+def _read(path: Path, pick: Pick, tracker: Callable[[], Tracker] | None) -> Iterator[History]:
     named = SCHEME.fullmatch(str(path))
     if named is not None and tracker is not None:
         return read_experiment(tracker(), named["experiment"], pick)

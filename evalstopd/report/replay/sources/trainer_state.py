@@ -37,7 +37,7 @@ def _run_folder(path: Path) -> Path:
 def _log(path: Path) -> list[Mapping[str, Any]]:
     try:
         log = json.loads(path.read_text(encoding="utf-8")).get("log_history", [])
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError, RecursionError):
         return []
     return [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
 
