@@ -50,7 +50,7 @@ def drive_elastic(jobs: Iterable[TrueJob], policy: ElasticPolicy, rule: Rule, op
 
     GPUs are divided anew at the first round after something was seen: a job came or ended, or an eval
     arrived. The overhead is paid on each resume; growing and shrinking are taken to cost nothing. Raises
-    Misconfigured for nodes, which it does not model, and for putting jobs last, which needs a ranking.
+    WrongUsage for nodes, which it does not model, and for putting jobs last, which needs a ranking.
     """
     if options.gpus_per_node is not None:
         raise WrongUsage(f"policy {policy.spec} cannot be combined with node placement")

@@ -21,7 +21,7 @@ class Answer:
 
 
 def simulate(asked: Request, processes: int = 1) -> Answer:
-    """Run base and rule over the seeds. Raises Misconfigured, in one line, for what makes no sense."""
+    """Run base and rule over the seeds. Raises WrongUsage, in one line, for what makes no sense."""
     whole("--processes", processes, MOST_PROCESSES)
     world, chosen = setting(asked), arms(asked)
     for arm in chosen:

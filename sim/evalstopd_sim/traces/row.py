@@ -41,7 +41,7 @@ class Trace:
         return Trace(self.name, self.outlines[:count], self.where[:count], self.left_out)
 
     def check_fits(self, gpus: int) -> None:
-        """Raise Misconfigured, naming file and line, if a job is larger than the cluster."""
+        """Raise WrongUsage, naming file and line, if a job is larger than the cluster."""
         for outline, where in zip(self.outlines, self.where, strict=True):
             if _size(outline) > gpus:
                 raise WrongUsage(
