@@ -86,8 +86,7 @@ class Lines:
         """Put a running job back; it waits no two minutes."""
         self.cluster.run("scontrol", "requeue", job)
         self.wait(lambda: self.state(job) == "PENDING", "it waits again")
-        time.sleep(1.1)
-        self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.cluster.start_again(job)
 
     def log(self) -> str:
         return self.service.log.read_text(errors="replace") if self.service.log.exists() else ""

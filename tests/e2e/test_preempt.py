@@ -50,7 +50,7 @@ def test_a_long_job_yields_to_a_short_one_and_goes_on_from_its_checkpoint(make_s
     site.wait(lambda: site.accounted(first) == "COMPLETED", "the short job has run")
 
     assert (site.state(bare), site.state(long)) == ("RUNNING", "PENDING")
-    site.cluster.run("scontrol", "update", f"JobId={long}", "StartTime=now")
+    site.cluster.start_again(long)
     site.wait(lambda: site.accounted(long) == "COMPLETED", "the long job has gone on to its end", 180.0)
     lives = site.cluster.sacct("-D", "-X", "-j", long, "-o", "State").split()
     resumed = site.cluster.work(ALICE) / f"out-{long}" / "resumed"

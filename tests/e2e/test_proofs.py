@@ -180,7 +180,7 @@ def requeue(site: Site, job: str) -> None:
     site.cluster.run("scontrol", "requeue", job)
     site.wait(lambda: site.state(job) == "PENDING", "the requeue")
     ticks(site, 3)
-    site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    site.cluster.start_again(job)
     site.wait(lambda: site.state(job) == "RUNNING", "the second life")
 
 

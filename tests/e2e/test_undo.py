@@ -54,7 +54,7 @@ def credits_of(site: Site, job: str) -> tuple[Credit, ...]:
 
 def start_anew(site: Site, job: str) -> None:
     """Lift the two minutes that a requeued job waits."""
-    site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    site.cluster.start_again(job)
     site.wait(lambda: site.state(job) == "RUNNING", "the next life")
 
 

@@ -77,7 +77,7 @@ def test_a_requeue_exactly_between_the_last_look_and_the_cancel_on_real_slurm(ma
     site.wait(lambda: site.intents(job) and site.intents(job)[0].closed, "the intent is closed")
     assert site.intents(job)[0].state is State.ABANDONED
     assert site.state(job) == "PENDING"
-    site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    site.cluster.start_again(job)
     site.wait(lambda: site.state(job) == "RUNNING", "the second life")
     before = site.service.log.stat().st_size
     site.wait(lambda: site.service.log.read_text()[before:].count(" watched") >= 8, "passes in the second life")
