@@ -122,7 +122,7 @@ class Ordering:
 
     def _take_back(self, stand: Sequence[Shift], snapshot: Snapshot, tally: Tally) -> bool:
         """Ask for what was found; tell whether there was anything to ask for."""
-        away = [each for each in stand if each.away and waits(each, snapshot.jobs)]
+        away = [each for each in stand if each.away and can_be_given_back(each, snapshot.jobs)]
         return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, "moved back")
 
     def _move(
@@ -186,7 +186,8 @@ def _seen(shift: Shift, own: Sequence[Job], asked: PriorityRules | None) -> Shif
 def _is_over(shift: Shift, asked: PriorityRules | None, now_s: float) -> bool:
     """Tell whether nothing of a shift needs to be remembered: it is taken back, and what it cost in patience is nil."""
     rested = asked is None or now_s - shift.asked_s >= asked.interval_s
-    return rested and shift.tries == 0 and shift.state is ShiftState.SET and not shift.away
+    patient = asked is None or shift.tries == 0
+    return rested and patient and shift.state is ShiftState.SET and not shift.away
 
 
 def is_due(shifts: Sequence[Shift], asked: PriorityRules, now_s: float) -> bool:
@@ -209,6 +210,16 @@ def strays(picture: Picture, shifts: Sequence[Shift], jobs: Sequence[Job]) -> li
     """Return the moved jobs that wait but are governed no more: by other settings, or in another partition."""
     here = {each.name for each in picture.waiting}
     return [each for each in shifts if each.away and each.key.job_id not in here and waits(each, jobs)]
+
+
+def can_be_given_back(shift: Shift, jobs: Sequence[Job]) -> bool:
+    """Tell whether a moved job waits, or runs and was not asked to have its Nice back yet.
+
+    Slurm 22.05 sets the Nice of a running job, where it means nothing, others may not: so it is asked for once.
+    """
+    own = [job for job in jobs if unit_of(job) == shift.key.job_id and is_of(shift, job)]
+    runs = any(job.phase in (Phase.RUNNING, Phase.SUSPENDED) for job in own)
+    return waits(shift, own) or (runs and shift.lever is Lever.NICE and shift.asked != shift.home)
 
 
 def waits(shift: Shift, jobs: Sequence[Job]) -> bool:

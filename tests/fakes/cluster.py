@@ -36,6 +36,7 @@ class FakeCluster:
     signalled: list[tuple[str, str]] = field(default_factory=list)
     down: bool = False
     deaf: bool = False
+    nice_of_running: bool = False
     last_id: int = 0
     ran_s: dict[str, float] = field(default_factory=dict)
     natural: dict[str, int] = field(default_factory=dict)
@@ -169,12 +170,13 @@ class FakeCluster:
         return {query: self.ran_s[query.job_id] for query in queries if query.job_id in self.ran_s}
 
     def steer(self, asks: Sequence[Steer]) -> None:
-        """Set Nice, whose difference moves the priority, or Priority; running jobs stay as they are."""
+        """Set Nice, whose difference moves the priority, or Priority; of running jobs only with `nice_of_running`."""
         self._call("steer")
         self.steered.append(tuple(asks))
         for ask in asks:
             for job in [each for each in self.jobs.values() if each.job_id.partition("_")[0] == ask.job_id]:
-                if job.phase is Phase.PENDING and not self.deaf:
+                takes = job.phase is Phase.PENDING or (job.phase is Phase.RUNNING and self.nice_of_running)
+                if takes and not self.deaf:
                     self._steer(job, ask)
         self._schedule()
 

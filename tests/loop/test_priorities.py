@@ -176,6 +176,30 @@ def test_a_job_that_ran_meanwhile_is_given_back_what_it_had_once_it_waits_again(
     assert queue.shifts == ()
 
 
+@pytest.mark.parametrize("sets", [True, False])
+def test_a_job_that_runs_by_then_is_asked_to_have_its_nice_back_once(sets: bool) -> None:
+    """Versions of Slurm differ in whether a running job's Nice can be set."""
+    queue, jobs = reversed_queue()
+    queue.tick()
+    queue.cluster.finish(queue.blocker)
+    moved = queue.nices[jobs[3]]
+    queue.cluster.nice_of_running = sets
+    queue.restore()
+    asks = queue.asks
+
+    assert moved != 0
+    assert queue.nices[jobs[3]] == (0 if sets else moved)
+    queue.restore()
+    assert queue.asks == asks
+    queue.asked = None
+    queue.tick()
+    assert queue.asks == asks
+    queue.cluster.requeue(jobs[3])
+    queue.restore()
+    assert queue.nices[jobs[3]] == 0
+    assert queue.shifts == ()
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
