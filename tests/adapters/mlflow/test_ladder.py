@@ -21,7 +21,9 @@ from tests.adapters.mlflow.small_mlflow import MOST_ROWS, Row, SmallMlflow
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, plain, raw
 from tests.adapters.mlflow.tracker import FixedClock
 
+# For servers that hang; a slow machine must not take a good answer for silence.
 LIMIT_S = 1.0
+PATIENT_S = 60.0
 BULK, INTERVAL, HISTORY = "/metrics/get-history-bulk", "/metrics/get-history-bulk-interval", "/metrics/get-history"
 WAYS = {
     "bulk history": Ways(bulk_interval=False),
@@ -42,8 +44,14 @@ def server(small: SmallMlflow) -> Iterator[Standin]:
         yield server
 
 
-def source_of(server: Standin, ways: Ways | None = None, caps: Caps | None = None) -> MlflowSource:
-    return MlflowSource(Http(Server(server.uri, timeout_s=LIMIT_S)), FixedClock(), caps, None, ways)
+def source_of(
+    server: Standin, ways: Ways | None = None, caps: Caps | None = None, limit_s: float = PATIENT_S
+) -> MlflowSource:
+    return MlflowSource(Http(Server(server.uri, timeout_s=limit_s)), FixedClock(), caps, None, ways)
+
+
+def limit_for(fault: object) -> float:
+    return LIMIT_S if fault in ("hang", standin.hang) else PATIENT_S
 
 
 def rising(count: int, first: int = 0) -> list[Row]:
@@ -148,7 +156,7 @@ def test_a_way_that_fails_is_left_for_the_next_one(
     small.add("a", m=rising(3))
     small.add("b", m=rising(4))
     small.trouble = lambda asked: next((r for route in broken if (r := on(route, FAULTS[fault])(asked))), None)
-    source = source_of(server)
+    source = source_of(server, limit_s=limit_for(fault))
     assert lengths(source.read(queries(small))) == {"a": 3, "b": 4}
     small.calls.clear()
     assert lengths(source.read(queries(small))) == {"a": 3, "b": 4}
@@ -168,7 +176,7 @@ class Hand:
 def test_a_way_is_tried_again_later_and_taken_up_again(server: Standin, small: SmallMlflow):
     small.add("a", m=rising(3))
     small.trouble = on(BULK, raw(b"", 501))
-    clock, http = Hand(), Http(Server(server.uri, timeout_s=LIMIT_S))
+    clock, http = Hand(), Http(Server(server.uri, timeout_s=PATIENT_S))
     rungs = [Rung(BulkHistory(), Footing(clock)), Rung(BulkInterval(), Footing(clock))]
     ladder = Ladder(rungs, Caps(), workers=4)
 
@@ -202,7 +210,7 @@ def test_a_run_that_breaks_bulk_answers_is_read_alone_and_the_others_in_bulk(
         return FAULTS[fault] if "metric_key" in asked.query and "r120" in named else None
 
     small.trouble = trouble
-    source = source_of(server)
+    source = source_of(server, limit_s=limit_for(fault))
     for _ in range(2):
         found = lengths(source.read(queries(small)))
         assert isinstance(found.pop("r120"), str)
@@ -218,7 +226,7 @@ def test_a_run_that_breaks_bulk_answers_is_read_alone_and_the_others_in_bulk(
 def test_after_an_outage_nothing_is_held_against_anybody(server: Standin, small: SmallMlflow, fault: Reply):
     for number in range(20):
         small.add(f"r{number:02}", m=rising(3))
-    source = source_of(server)
+    source = source_of(server, limit_s=limit_for(fault))
     source.read(queries(small))
     small.trouble = lambda asked: fault
     answers = source.read(queries(small)).values()

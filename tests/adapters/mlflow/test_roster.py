@@ -22,7 +22,7 @@ class Desk:
     def __init__(self, uri: str, small: SmallMlflow) -> None:
         self.small = small
         self.at_s = 0.0
-        self.http = Http(Server(uri, timeout_s=1))
+        self.http = Http(Server(uri, timeout_s=60))
         self.roster = Roster(Footing(lambda: self.at_s), 4, lambda: self.at_s)
 
     def read(self, *anew: str, metric: str = "m") -> dict[str, object]:

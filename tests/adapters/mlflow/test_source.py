@@ -15,7 +15,9 @@ from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, closed_port, plain, point_json, raw, run_json
 from tests.adapters.mlflow.tracker import FixedClock
 
+# For servers that hang; a slow machine must not take a good answer for silence.
 LIMIT_S = 0.5
+PATIENT_S = 60.0
 MANY = [RunQuery(f"r{number:03}", "m") for number in range(40)]
 
 
@@ -31,9 +33,9 @@ def server() -> Iterator[Standin]:
         yield server
 
 
-def source_of(uri: str, **pace: float) -> MlflowSource:
+def source_of(uri: str, limit_s: float = PATIENT_S, **pace: float) -> MlflowSource:
     """Return a source that asks for each run and series by itself; test_ladder.py has the other ways."""
-    http = Http(Server(uri, timeout_s=LIMIT_S, max_bytes=2**20))
+    http = Http(Server(uri, timeout_s=limit_s, max_bytes=2**20))
     alone = Ways(search=False, bulk_history=False, bulk_interval=False)
     return MlflowSource(http, FixedClock(), Caps(points=50), Pace(**pace), alone)  # type: ignore[arg-type]
 
@@ -51,7 +53,7 @@ def healthy(readings: dict[RunQuery, RunReading | EvalstopError]) -> set[str]:
 @pytest.mark.parametrize("reply", [standin.hang, standin.slow_body, standin.slow_head, raw(b"", 504)])
 def test_a_server_that_never_answers_costs_two_limits_whatever_the_number_of_runs(server: Standin, reply: Reply):
     server.script = lambda asked: reply
-    took_s, readings = timed(source_of(server.uri), MANY)
+    took_s, readings = timed(source_of(server.uri, LIMIT_S), MANY)
     assert took_s < 3 * LIMIT_S
     assert all(isinstance(answer, Unavailable) for answer in readings.values())
     assert len(readings) == len(MANY)
@@ -104,7 +106,7 @@ def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: 
     server.script = lambda asked: (
         bad if asked.query["run_id"] in troubled and asked.path.endswith(path) else good(asked)
     )
-    readings = timed(source_of(server.uri), MANY)[1]
+    readings = timed(source_of(server.uri, LIMIT_S if trouble == "hang" else PATIENT_S), MANY)[1]
     assert set(readings) == set(MANY)
     untouched = bad is TROUBLES["empty"] and path == "/metrics/get-history"
     assert healthy(readings) == {query.run_id for query in MANY} - (set() if untouched else troubled)
@@ -116,14 +118,14 @@ def test_time_outs_with_answers_between_them_never_add_up(server: Standin):
     server.script = lambda asked: (
         standin.hang if asked.query["run_id"] in heavy and "metric_key" in asked.query else good(asked)
     )
-    assert healthy(timed(source_of(server.uri), MANY)[1]) == {query.run_id for query in MANY} - heavy
+    assert healthy(timed(source_of(server.uri, LIMIT_S), MANY)[1]) == {query.run_id for query in MANY} - heavy
 
 
 def test_heavy_runs_come_last_the_next_time(server: Standin):
     """However many of them there are: who floods a run cannot keep the others from being read."""
     heavy = {query.run_id for query in MANY[:10]}
     server.script = lambda asked: standin.hang if asked.query["run_id"] in heavy else good(asked)
-    source = source_of(server.uri)
+    source = source_of(server.uri, LIMIT_S)
     timed(source, MANY)
     timed(source, MANY)
     server.asked.clear()
@@ -137,7 +139,7 @@ def test_a_pass_ends_when_its_time_is_over(server: Standin):
         return lambda line: (line.hold(0.2), good(asked)(line))[0]
 
     server.script = slow
-    took_s, readings = timed(source_of(server.uri, seconds=0.5), MANY)
+    took_s, readings = timed(source_of(server.uri, LIMIT_S, seconds=0.5), MANY)
     assert took_s < 0.5 + 3 * LIMIT_S
     assert any("in all" in str(answer) for answer in readings.values())
 
