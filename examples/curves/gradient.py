@@ -83,7 +83,9 @@ class PolicyGradient:
                 log = functional.log_softmax(both[0](seen), -1)
                 chosen = _of(log, actions)
                 ratio = (chosen - logs).exp()
-                gain = torch.min(ratio * gains, ratio.clamp(1 - CLIP, 1 + CLIP) * gains) if self.clip else chosen * gains
+                gain = (
+                    torch.min(ratio * gains, ratio.clamp(1 - CLIP, 1 + CLIP) * gains) if self.clip else chosen * gains
+                )
                 entropy = -(log.exp() * log).sum(-1)
                 error = (both[1](seen).squeeze(-1) - aims).square()
                 descend((-gain - self.entropy * entropy + 0.5 * error).mean(1), optimizer, both, 1.0)

@@ -118,7 +118,10 @@ class Offline(QLearning):
         teaching = Online(self.world, evals=1, updates=self.taught, episodes=2)
         _, teachers = next(teaching.nets(seed + 2, runs))
         copies = Copies.of(self.world, (runs, COPIES), generator)
-        acted = (copies.step(_mostly_greedy(self.world, teachers, copies, self.random))[0] for _ in range(self.logged // COPIES))
+        acted = (
+            copies.step(_mostly_greedy(self.world, teachers, copies, self.random))[0]
+            for _ in range(self.logged // COPIES)
+        )
         return Moves.joined(list(acted))
 
 
