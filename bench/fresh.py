@@ -197,7 +197,7 @@ def histories_of(path: Path, *, told: bool) -> tuple[list[History], dict[str, di
 
 def _told(history: History, row: dict[str, Any]) -> History:
     errors = dict(zip(row["steps"], row["eval_stderrs"], strict=True))
-    return replace(history, evals=tuple(replace(each, stderr=errors[each.step]) for each in history.evals))
+    return replace(history, evals=tuple(each._replace(stderr=errors[each.step]) for each in history.evals))
 
 
 def main() -> None:

@@ -30,12 +30,15 @@ class Effort:
     sweeps: int = 300
 
 
+USUAL = Effort()
+
+
 def label_of(chance: float) -> str:
     """Return the label by the probability of a fall: declining above .95, healthy below .5."""
     return "declining" if chance > DECLINING else "healthy" if chance < HEALTHY else "ambiguous"
 
 
-def chances_of_fall(curves: Sequence[Sequence[float]], seed: int, effort: Effort = Effort()) -> list[float]:
+def chances_of_fall(curves: Sequence[Sequence[float]], seed: int, effort: Effort = USUAL) -> list[float]:
     """Return of each curve (more is better) the probability that its level has fallen for good.
 
     Fallen: the mean level of the last tenth (two evals at least) lies more than a tenth of the scores' 5-95 % range

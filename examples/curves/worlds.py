@@ -90,7 +90,7 @@ class Pendulum:
 
 
 class Wind:
-    """Bring a point to the middle by four pushes (or none) against gusts of wind; the cost is the distance, 60 steps."""
+    """Push a point to the middle, against gusts, in four directions or none; the cost is the distance, 60 steps."""
 
     inputs, actions, horizon = 4, 5, 60
 
