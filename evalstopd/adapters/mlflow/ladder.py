@@ -4,6 +4,7 @@ Whatever the way, the answer is the same points. A run that breaks a bulk answer
 that fails although its runs can be read alone is left for a while, and tried again later.
 """
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,12 +13,13 @@ from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.packing import packed
 from evalstopd.adapters.mlflow.passes import Pass, side_by_side
 from evalstopd.adapters.mlflow.points import Caps, history, is_metric, too_many
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Unreachable
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, Unreachable, one_line
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import RunQuery
 
 Series = tuple[Point, ...] | EvalstopError
+_log = logging.getLogger("evalstopd.mlflow")
 _MOST_REMEMBERED = 50_000
 # A series with more points than this is read alone: in a bulk call it would crowd out its neighbours.
 _LARGE = 5_000
@@ -33,8 +35,8 @@ class Rung:
 
 
 Chunk = tuple[RunQuery, ...]
-# A route and the chunk it failed at; no chunk where it was not known to work before.
-_Failure = tuple[Rung, Chunk]
+# A route, how it failed, and at which chunk; no chunk where it was not known to work before.
+_Failure = tuple[Rung, EvalstopError, Chunk]
 
 
 @dataclass(slots=True)
@@ -93,20 +95,27 @@ class Ladder:
             rung.footing.worked()
             return first | self._several(now, rung, chunks[1:], failed)
         if _is_its_own(first):
-            failed.append((rung, ()))
+            failed.append((rung, first, ()))
         return {}
 
     def _several(
         self, now: Pass, rung: Rung, chunks: Sequence[Chunk], failed: list[_Failure]
     ) -> dict[RunQuery, Series]:
         found: dict[RunQuery, Series] = {}
-        answers = side_by_side(self.workers, lambda chunk: self._chunk(now, rung.route, chunk), chunks)
+        answers = side_by_side(self.workers, lambda chunk: self._twice(now, rung.route, chunk), chunks)
         for chunk, answer in zip(chunks, answers, strict=True):
             if not isinstance(answer, EvalstopError):
                 found |= answer
             elif _is_its_own(answer):
-                failed.append((rung, chunk))
+                failed.append((rung, answer, chunk))
         return found
+
+    def _twice(self, now: Pass, route: BulkRoute, chunk: Chunk) -> dict[RunQuery, Series] | EvalstopError:
+        """Read a chunk by a way that is known to work; what fails at once may have failed by chance: ask once more."""
+        answer = self._chunk(now, route, chunk)
+        if _is_its_own(answer) and not isinstance(answer, Silent):
+            return self._chunk(now, route, chunk)
+        return answer
 
     def _chunk(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> dict[RunQuery, Series] | EvalstopError:
         """Read a chunk, in halves where the answer may have been cut; a series that cannot be whole is left out."""
@@ -150,10 +159,18 @@ class Ladder:
         self._alone = frozenset((self._alone - fine) | culprits)
 
     def _blame(self, found: Mapping[RunQuery, Series], failed: Sequence[_Failure]) -> None:
-        """Leave a route that failed at its first chunk, or at one whose series could all be read otherwise."""
-        for rung, chunk in failed:
-            if not any(_is_its_own(found[each]) for each in chunk):
-                rung.footing.failed()
+        """Leave a route that failed at its first chunk, or at one whose series could all be read otherwise.
+
+        However many of its chunks did so in one pass, that is one failure: more would rest it for an hour at once.
+        """
+        blamed = {
+            rung.route.name: (rung, error)
+            for rung, error, chunk in failed
+            if not any(_is_its_own(found[each]) for each in chunk)
+        }
+        for name, (rung, error) in blamed.items():
+            rung.footing.failed()
+            _log.warning("%s is left for a while, runs are read in other ways: %s", name, one_line(error))
 
 
 def _is_its_own(answer: object) -> bool:
