@@ -68,15 +68,15 @@ class Ladder:
         return series in self._alone
 
     def read(self, now: Pass, series: Iterable[RunQuery]) -> dict[RunQuery, Series]:
-        """Return each series' points by time, step and value, or why there are none."""
-        wanted = set(series)
+        """Return each series' points by time, step and value, or why there are none. The first are asked first."""
+        wanted = list(dict.fromkeys(series))
         found: dict[RunQuery, Series] = {}
         failed: list[_Failure] = []
         for rung in self.rungs:
-            left = {each for each in wanted - found.keys() if self._fits(each)}
+            left = [each for each in wanted if each not in found and self._fits(each)]
             if left and rung.footing.holds:
                 found |= self._climb(now, rung, left, failed)
-        found |= self._one_by_one(now, wanted - found.keys())
+        found |= self._one_by_one(now, [each for each in wanted if each not in found])
         self._learn(found)
         if not now.over:
             self._blame(found, failed)
@@ -85,9 +85,9 @@ class Ladder:
     def _fits(self, series: RunQuery) -> bool:
         return is_metric(series.metric) and series not in self._alone and self._held.get(series, 0) <= _LARGE
 
-    def _climb(self, now: Pass, rung: Rung, left: set[RunQuery], failed: list[_Failure]) -> dict[RunQuery, Series]:
+    def _climb(self, now: Pass, rung: Rung, left: Sequence[RunQuery], failed: list[_Failure]) -> dict[RunQuery, Series]:
         """Read by one bulk route what it can; where it is not known to work, one call goes ahead of the others."""
-        chunks = list(packed(left, self._held, MOST_RUNS, rung.route.budget))
+        chunks = packed(left, self._held, MOST_RUNS, rung.route.budget)
         if rung.footing.proven:
             return self._several(now, rung, chunks, failed)
         first = self._chunk(now, rung.route, chunks[0])
@@ -138,16 +138,14 @@ class Ladder:
     def _capped(self, points: tuple[Point, ...]) -> Series:
         return points if len(points) <= self.caps.points else too_many(self.caps.points)
 
-    def _one_by_one(self, now: Pass, left: set[RunQuery]) -> dict[RunQuery, Series]:
-        order = sorted(left, key=lambda each: (each.run_id, each.metric))
-
+    def _one_by_one(self, now: Pass, left: Sequence[RunQuery]) -> dict[RunQuery, Series]:
         def read(each: RunQuery) -> Series:
             try:
                 return history(now, each, self.caps)
             except EvalstopError as error:
                 return error
 
-        return dict(zip(order, side_by_side(self.workers, read, order), strict=True))
+        return dict(zip(left, side_by_side(self.workers, read, left), strict=True))
 
     def _learn(self, found: Mapping[RunQuery, Series]) -> None:
         """Remember what was large, and what could not be read even by itself."""
