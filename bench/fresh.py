@@ -157,6 +157,13 @@ def decision(candidate: Sequence[Judged], today: Sequence[Judged]) -> tuple[bool
     return min(gains.values()) >= 0 and better and worst <= WORSE_AT_MOST, told
 
 
+def verdict(*, adopted: bool, told: bool) -> str:
+    """Return the decision in words; with standard errors told there is none, as was written beforehand."""
+    if told:
+        return "the conditions are " + ("met" if adopted else "not met") + ", which decides nothing: errors were told"
+    return "the candidate is " + ("adopted" if adopted else "NOT adopted")
+
+
 def table(found: Mapping[str, Sequence[Judged]]) -> list[str]:
     """Return each rule's measures with intervals, its recall and false stops by label, and both by family."""
     lines: list[str] = []
@@ -213,7 +220,7 @@ def main() -> None:
     if {TODAY, CANDIDATE} <= set(found):
         adopted, told = decision(found[CANDIDATE], found[TODAY])
         print("\n".join(told))
-        print("the candidate is " + ("adopted" if adopted else "NOT adopted"))
+        print(verdict(adopted=adopted, told=options.told))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,12 @@ def test_false_stops_that_may_be_many_more_are_too_many() -> None:
     assert "false stops: no worse" in told[1]
 
 
+def test_with_errors_told_nothing_is_decided() -> None:
+    assert fresh.verdict(adopted=True, told=False) == "the candidate is adopted"
+    assert fresh.verdict(adopted=False, told=False) == "the candidate is NOT adopted"
+    assert "decides nothing" in fresh.verdict(adopted=True, told=True)
+
+
 def test_sources_are_drawn_whole() -> None:
     """Ten runs of one source are worth one: its share comes all or not at all, so the interval is wide."""
     together = [run("one" if i < 10 else "two", HEALTHY, stopped=False, share=float(i < 10)) for i in range(20)]
