@@ -20,7 +20,7 @@ def small(family: str) -> Any:
     plan = needs("torch", "curves.plan")
     recipe = plan.FAMILIES[family]()[-1].recipe
     if family == "rlhf":
-        return replace(recipe, recipe=replace(recipe.recipe, steps=4, eval_every=2, batch=16, pairs=200))
+        return replace(recipe, recipe=replace(recipe.recipe, steps=4, eval_every=2, batch=16, pairs=20))
     if family == "supervised":
         return replace(recipe, evals=2, items=64, total=400, seen=50)
     if family == "online-rl":

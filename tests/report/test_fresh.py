@@ -12,6 +12,7 @@ from bench import filtered, fresh
 from bench.fresh import Judged, decision, interval, judged, losing, saved, truly_lost, value
 from evalstopd.report.replay.judge import outcome_at
 
+NEW = Path(__file__).parents[2] / "examples" / "curves" / "curves.jsonl"
 HEALTHY, DECLINING = {"label_true": "healthy"}, {"label_true": "declining"}
 
 
@@ -102,6 +103,17 @@ def test_a_rule_is_judged_by_the_truth_of_a_file(curves: Path) -> None:
     assert [each.stopped for each in judged("recommended", silent, rows)] == [True, False]
     assert [each.stopped for each in judged("recommended", told, rows)] == [False, False]
     assert "recall 1/1  false stops 0/1" in "\n".join(fresh.table({"recommended": judged("recommended", silent, rows)}))
+
+
+def test_the_figures_of_the_new_curves_are_those_of_the_docs() -> None:
+    """docs/rules.md, "New curves": what the rule of today and the candidate find and stop, and the decision."""
+    histories, rows = fresh.histories_of(NEW, told=False)
+    today, candidate = (judged(rule, histories, rows) for rule in (fresh.TODAY, fresh.CANDIDATE))
+    said = "\n".join(fresh.table({"today": today, "candidate": candidate}))
+    assert "label_true           recall 65/81  false stops 9/154" in said
+    assert "label_true           recall 63/81  false stops 6/154" in said
+    assert [round(value(each, losing), 3) for each in (today, candidate)] == [0.019, 0.011]
+    assert not decision(candidate, today)[0]
 
 
 def test_the_filter_stops_after_so_many_high_chances_in_a_row() -> None:
