@@ -75,7 +75,8 @@ def _chances(scores: _Array, stream: np.random.Generator, effort: Effort) -> _Ar
         if sweep >= _BURN_IN * effort.sweeps:
             fallen += _fallen(levels)
             kept += 1
-    return (fallen / kept).reshape(-1, effort.chains).mean(axis=1)
+    chances: _Array = (fallen / kept).reshape(-1, effort.chains).mean(axis=1)
+    return chances
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +126,5 @@ def _fallen(levels: _Array) -> _Array:
     threes = (levels[:-2] + levels[1:-1] + levels[2:]) / 3
     last = levels[-max(2, round(0.1 * count)) :].mean(axis=0)
     early = threes.argmax(axis=0) + 1 < _EARLY * (count - 1)
-    return ((threes.max(axis=0) - last > _FALL) & early).astype(np.float64)
+    fallen: _Array = ((threes.max(axis=0) - last > _FALL) & early).astype(np.float64)
+    return fallen
