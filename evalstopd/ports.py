@@ -179,7 +179,8 @@ class PinPlace:
     """Where a pin comes from and goes: the owner's uid, the output folder, the pin's name, the checkpoint's step.
 
     A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant; nor is one whose
-    trainer logged another `score` of the metric at the step.
+    trainer logged another `score` of the metric at the step. `later` tells whether a later eval was logged: then all
+    processes of the training have finished what they saved at the step.
     """
 
     uid: int
@@ -189,6 +190,7 @@ class PinPlace:
     since_s: int = 0
     metric: str = ""
     score: float = 0.0
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,13 @@ class PinDesk:
 
     def _not_yet(self, pin: Pin, why: str) -> Pin:
         """A checkpoint may be written after its eval is logged; two evals later it is not coming any more."""
-        evals = [point.step for point in self.seen.readings[pin.key].points] if pin.key in self.seen.readings else []
-        later = len({step for step in evals if step > pin.step})
+        later = self._later(pin)
         return self._logged(pin, why, later) if later else replace(pin, state=PinState.WANTED, why=why)
+
+    def _later(self, pin: Pin) -> int:
+        """Return how many later evals this pass has read."""
+        evals = [point.step for point in self.seen.readings[pin.key].points] if pin.key in self.seen.readings else []
+        return len({step for step in evals if step > pin.step})
 
     def _logged(self, pin: Pin, why: str, later: int) -> Pin:
         """Look for a checkpoint among the run's logged models, once a later eval shows that no file is coming."""
@@ -152,7 +156,8 @@ class PinDesk:
         if watch is None or one is None or not watch.output_dir:
             return None
         folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
-        return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, int(pin.since_s), watch.metric_now, pin.score)
+        since_s, later = int(pin.since_s), self._later(pin) > 0
+        return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:
