@@ -99,6 +99,7 @@ class FakeTracker:
             _facts(run_id, run)
             for run_id, run in self.runs.items()
             if run.status == "RUNNING"
+            and not run.deleted
             and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
         )
         return found if len(found) <= 20 else PastCaps("more than 20 running runs call themselves this job's")
