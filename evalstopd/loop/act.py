@@ -130,9 +130,12 @@ class Acts:
         models = self.scene.ports.models
         if models is None:
             return self._give_up(intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model")
+        if self.scene.desk.mute:
+            return intent
         try:
             report = models.verify(intent.evidence.run_id, pin.path)
         except Unavailable as error:
+            self.scene.desk.mute.append(str(error))
             self.scene.tally.trouble(f"MLflow: {error}")
             return intent
         except (Rejected, CheckpointMissing, CheckpointIncomplete) as error:

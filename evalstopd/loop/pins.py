@@ -100,9 +100,11 @@ class PinDesk:
         return self._logged(pin, why, later) if later else replace(pin, state=PinState.WANTED, why=why)
 
     def _later(self, pin: Pin) -> int:
-        """Return how many later evals this pass has read."""
-        evals = [point.step for point in self.seen.readings[pin.key].points] if pin.key in self.seen.readings else []
-        return len({step for step in evals if step > pin.step})
+        """Return how many later evals this pass has read; those of an earlier life came before the step's, by time."""
+        points = self.seen.readings[pin.key].points if pin.key in self.seen.readings else ()
+        own = [each.timestamp_ms for each in points if (each.step, each.value) == (pin.step, pin.score)]
+        since_ms = max(own, default=0) if pin.restarts else 0
+        return len({each.step for each in points if each.step > pin.step and each.timestamp_ms >= since_ms})
 
     def _logged(self, pin: Pin, why: str, later: int) -> Pin:
         """Look for a checkpoint among the run's logged models, once a later eval shows that no file is coming."""

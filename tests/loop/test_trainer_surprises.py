@@ -148,6 +148,23 @@ def test_shards_that_several_processes_write_are_pinned_once_a_later_eval_shows_
     assert world.keeper.best == {"c-1-1000": 30}
 
 
+def test_a_checkpoint_that_a_later_life_saves_anew_is_waited_for_although_the_earlier_one_went_further() -> None:
+    """What the earlier life logged at later steps says nothing of what this one has still to save."""
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", (0.1, 0.2, 0.3, 0.31, 0.32, 0.33))
+    world.cluster.requeue(job)
+    world.cluster.start()
+    world.tick()
+    world.tracker.log("r1", 30, 0.9, timestamp_ms=int(world.clock.time_s * 1000))
+    world.tick()
+    assert pins(world)[30] is PinState.WANTED
+    world.keeper.save(f"{world.cluster.jobs[job].work_dir}/out-r1", 30, at_s=world.clock.time_s)
+    world.tick()
+
+    assert pins(world)[30] is PinState.PINNED
+
+
 def test_a_late_run_whose_first_point_is_far_on_is_judged_from_there() -> None:
     world = World(replace(SEALS, tick_s=60.0))
     job = sealed(world)
