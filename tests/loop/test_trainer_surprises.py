@@ -159,7 +159,7 @@ def test_a_checkpoint_that_a_later_life_saves_anew_is_waited_for_although_the_ea
     world.tracker.log("r1", 30, 0.9, timestamp_ms=int(world.clock.time_s * 1000))
     world.tick()
     assert pins(world)[30] is PinState.WANTED
-    world.keeper.save(f"{world.cluster.jobs[job].work_dir}/out-r1", 30, at_s=world.clock.time_s)
+    world.keeper.save(f"{world.cluster.jobs[job].work_dir}/out-r1", 30, keep_last=9, at_s=world.clock.time_s)
     world.tick()
 
     assert pins(world)[30] is PinState.PINNED
