@@ -109,6 +109,19 @@ def _from_0(answer: RunReading | EvalstopError) -> RunReading | EvalstopError:
     return replace(answer, points=tuple(each for each in answer.points if each.step >= 0))
 
 
+def test_runs_with_steps_of_their_own_are_whole_by_every_way(server: MlflowServer, tracker: Tracker):
+    """Its bulk interval samples the steps of all runs of a call together: 2,500, and no run has as many."""
+    runs = [tracker.make_run({}, {}) for _ in range(60)]
+    for number, run_id in enumerate(runs):
+        tracker.log(run_id, "m", [(step * 60 + number, 0.5, step) for step in range(50)])
+    for ways in WAYS.values():
+        http = Http(Server(server.uri, timeout_s=30))
+        answers = MlflowSource(http, FixedClock(), None, None, ways).read([RunQuery(each, "m") for each in runs])
+        http.close()
+        assert {len(each.points) for each in answers.values() if isinstance(each, RunReading)} == {50}
+        assert len(answers) == 60
+
+
 def test_bulk_history_is_the_way_that_answers_first(tracker: Tracker):
     tracker.source.read([RunQuery(tracker.make_run({}, {}), "m")])
     assert tracker.source.ping() == "its API answers; evals are read by bulk history"
