@@ -83,6 +83,9 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
         return shift
     if seen == shift.asked:
         return replace(shift, before=seen, state=ShiftState.SET)
+    if shift.lever is Lever.PRIORITY and shift.asked == shift.home and seen != shift.before:
+        # Given back, Slurm reckons it anew: it need not be what was found.
+        return replace(shift, asked=seen, before=seen, natural=seen, state=ShiftState.SET)
     ours = seen == shift.before and shift.state is ShiftState.ASKED
     if not ours and seen != shift.home and shift.lever is Lever.NICE:
         return _left(shift, BY_HAND.format(lever="Nice", seen=seen))
@@ -97,8 +100,10 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
 def asked_for(change: Change, key: JobKey, nice: int, lever: Lever, now_s: float, known: Shift | None) -> Shift:
     """Return what is written down before a change is asked for; `nice` is the job's Nice now.
 
-    A job that was moved before stays on the lever that moved it: only that one can be taken back.
+    While something of ours is in effect a job stays on the lever that moved it: only that one can be taken back.
     """
+    if known is not None and known.lever is not lever and not known.away:
+        return replace(asked_for(change, key, nice, lever, now_s, None), tries=known.tries)
     lever = lever if known is None else known.lever
     value = change.priority
     if lever is Lever.NICE:
