@@ -30,6 +30,8 @@ from evalstopd.ports import Book, Changes, Ports
 SITE = "site"
 DENIED = "priorities-denied"
 LEFT = "priority-left-alone"
+BACK = "moved back"
+_DONE_WITHOUT = ("no order is kept among waiting jobs", "nothing is given back to waiting jobs")
 NOTHING: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -86,11 +88,24 @@ class Ordering:
         else:
             self._keep(snapshot, replace(book, shifts=stand), self.asked, tally)
 
+    def foresee(self, snapshot: Snapshot, book: Book, tally: Tally) -> None:
+        """Count what a pass would move now; nothing is recorded or asked for."""
+        if (self.asked is None and not book.shifts) or self.ports.kill_switch.engaged():
+            return
+        stand = settle(snapshot, book.shifts, self.asked).stand
+        if self.asked is None:
+            tally.add("would be moved back", len([each for each in stand if _owed(each, snapshot)]))
+            return
+        tally.add("would be moved back", len(self._strays(snapshot, stand, self.asked)))
+        if is_due(stand, self.asked, snapshot.now_s):
+            picture = self.picture(snapshot, replace(book, shifts=stand), self.asked, tally)
+            tally.add("would be moved", len(moves(picture, self.asked, snapshot.now_s)))
+
     def _keep(self, snapshot: Snapshot, book: Book, asked: PriorityRules, tally: Tally) -> None:
         """Give back at once what is with jobs that left the line, and put the line in order where that is due."""
         due = is_due(book.shifts, asked, snapshot.now_s)
         back = self._strays(snapshot, book.shifts, asked)
-        if back and not self._move(back, tally, book.said, "moved back"):
+        if back and not self._move(back, tally, book.said, BACK):
             return
         if due:
             picture = self.picture(snapshot, book, asked, tally)
@@ -139,8 +154,8 @@ class Ordering:
 
     def _take_back(self, stand: Sequence[Shift], snapshot: Snapshot, tally: Tally) -> bool:
         """Ask for what was found; tell whether there was anything to ask for."""
-        away = [each for each in stand if each.away and can_be_given_back(each, snapshot.jobs)]
-        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, "moved back")
+        away = [each for each in stand if _owed(each, snapshot)]
+        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, BACK)
 
     def _move(
         self, shifts: Sequence[Shift], tally: Tally, said: frozenset[tuple[str, str]], what: str = "moved"
@@ -152,7 +167,8 @@ class Ordering:
         try:
             self.ports.cluster.steer([steer(each) for each in shifts])
         except Rejected as error:
-            self._refused(shifts, str(error), tally, said)
+            tally.trouble(f"{_DONE_WITHOUT[what == BACK]}, as it takes Slurm's Operator level: {error}")
+            self._refused(shifts, str(error), said)
             return False
         except Unavailable as error:
             tally.trouble(f"priorities: {error}")
@@ -160,9 +176,8 @@ class Ordering:
         tally.add(what, len(shifts))
         return True
 
-    def _refused(self, shifts: Sequence[Shift], why: str, tally: Tally, said: frozenset[tuple[str, str]]) -> None:
+    def _refused(self, shifts: Sequence[Shift], why: str, said: frozenset[tuple[str, str]]) -> None:
         """Leave no half-done order: ask for what each job had before, and write down that this is what is wanted."""
-        tally.trouble(f"no order is kept among waiting jobs, as it takes Slurm's Operator level: {why}")
         back = [replace(each, asked=each.before, before=each.asked) for each in shifts]
         remark = Remark(SITE, DENIED, f"priorities are not changed: {why}", shifts[0].asked_s)
         self.ports.store.record(Changes(shifts=tuple(back), remarks=() if (SITE, DENIED) in said else (remark,)))
@@ -227,6 +242,10 @@ def strays(waiting: Sequence[Waiting], shifts: Sequence[Shift], jobs: Sequence[J
     """Return the moved jobs that wait but stand in no line any more, by other settings or for reasons of their own."""
     here = {each.name for each in waiting if not each.apart}
     return [each for each in shifts if each.away and each.key.job_id not in here and waits(each, jobs)]
+
+
+def _owed(shift: Shift, snapshot: Snapshot) -> bool:
+    return shift.away and can_be_given_back(shift, snapshot.jobs)
 
 
 def can_be_given_back(shift: Shift, jobs: Sequence[Job]) -> bool:

@@ -113,7 +113,7 @@ def test_no_two_orderings_are_closer_together_than_the_interval() -> None:
 
 
 def test_at_the_end_every_nice_is_as_it_was_found() -> None:
-    queue, jobs = reversed_queue()
+    queue, _ = reversed_queue()
     own = queue.submit(3000, 4000, nice=30)
     found = queue.nices
     queue.tick()
