@@ -160,6 +160,7 @@ def test_restore_is_refused_while_a_daemon_works_and_switching_off_takes_back(qu
     refused = queue.service.command("priorities", "restore")
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
+    assert "switch its policy off instead" in refused.stderr
 
     queue.service.configure(priorities={"policy": ""})
     queue.service.reload()

@@ -12,7 +12,7 @@ from evalstopd.core.shift import Lever, Shift, ShiftState
 from evalstopd.errors import Rejected
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Ports
-from evalstopd.priorities import Place, places, told_back
+from evalstopd.priorities import Place, places, told_back, told_still_set
 from tests.fakes.world import RULES, World
 from tests.loop.test_crash import Fuse, Killed, fused
 
@@ -174,6 +174,48 @@ def test_after_a_change_of_the_lever_what_the_old_one_set_is_given_back_first(ol
     assert queue.order == jobs
     assert set(queue.nices.values()) == {0}
     assert queue.shifts == ()
+
+
+def test_without_a_policy_it_is_told_who_still_has_what_was_set() -> None:
+    queue, jobs = reversed_queue()
+    queue.tick()
+    queue.asked = None
+    rows = queue.shown()
+    assert sorted(rows) == jobs
+    assert {rows[job].why for job in jobs[:1]} == {"nice 0 -> 300, asked for"}
+    assert [rows[job].next for job in jobs] == [5000, 4900, 4800, 4700]
+    assert "4 jobs still have what was set: the next pass" in told_still_set(len(rows))
+    queue.restore()
+
+    assert queue.shown() == {}
+    assert told_still_set(0) == "the order of waiting jobs is Slurm's alone"
+
+
+def test_a_dry_run_counts_the_moves_and_makes_none() -> None:
+    queue, jobs = reversed_queue()
+    queue.world.clock.time_s += 20
+    report, _ = queue.loop().foresee()
+    assert (report.counts["would be moved"], queue.asks, queue.shifts) == (4, 0, ())
+    assert "4 would be moved" in report.summary
+    queue.tick()
+    set_on(queue, jobs[3], partition="gpu,other")
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 1
+    queue.asked = None
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 4
+    queue.world.switch.on = True
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 0
+    assert queue.asks == 1
+
+
+def test_restore_without_the_right_says_one_thing() -> None:
+    queue, _ = reversed_queue()
+    queue.tick()
+    queue.cluster.caller = 4242
+
+    assert queue.restore() == (
+        "4 waiting jobs still have what was set; trouble: nothing is given back to waiting jobs, "
+        "as it takes Slurm's Operator level: Access/permission denied"
+    )
 
 
 REASONS: tuple[dict[str, object], ...] = (
