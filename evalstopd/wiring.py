@@ -532,10 +532,10 @@ def preemption(settings: Settings) -> str:
     if settings.rules.rung < Rung.WARN:
         raise Unavailable("nobody will yield: on the observe rung no checkpoint is pinned (rules.rung, preempt.policy)")
     _as_operator(settings, "requeue the jobs of others")
-    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most{_seldom(settings)}"
+    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most{seldom(settings)}"
 
 
-def _seldom(settings: Settings) -> str:
+def seldom(settings: Settings) -> str:
     """Say where the order of waiting jobs keeps them from it: who starts next is seldom whom they would yield to."""
     order, own = settings.priorities.policy, parse_spec(settings.preempt.policy).name
     if not order or parse_spec(order).name == own:

@@ -13,6 +13,7 @@ from evalstopd.errors import Rejected
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Ports
 from evalstopd.priorities import Place, places, told_back, told_still_set
+from evalstopd.report.render import priority_table, show
 from tests.fakes.world import RULES, World
 from tests.loop.test_crash import Fuse, Killed, fused
 
@@ -189,6 +190,17 @@ def test_without_a_policy_it_is_told_who_still_has_what_was_set() -> None:
 
     assert queue.shown() == {}
     assert told_still_set(0) == "the order of waiting jobs is Slurm's alone"
+
+
+def test_times_of_one_day_do_not_look_the_same_in_the_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    queue = Queue(replace(SJF, policy=policy("fifo")))
+    for at_s in (1_796_040_000, 1_796_040_100):
+        queue.submit(10, submitted_s=at_s)
+    show(priority_table(list(queue.shown().values())))
+    out = capsys.readouterr().out
+
+    assert "1796040000" in out
+    assert "1796040100" in out
 
 
 def test_a_dry_run_counts_the_moves_and_makes_none() -> None:
