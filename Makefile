@@ -79,8 +79,9 @@ bench-goals: env
 bench-estimates: env
 	$(PATHS) $(PY) -m bench.estimates $(BENCH)
 
+# Ten thousand examples for each property: an hour or two on two cores.
 nightly: env
-	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m properties --hypothesis-profile=nightly --timeout=0 $(PYTEST)
 
 mutation:
 	@tools/environment.sh $(BASE) mutation
