@@ -34,6 +34,11 @@ def server() -> Iterator[str]:
         shutil.rmtree(home)
 
 
+def other_database(url: str, name: str) -> str:
+    """Return the URL of another database of the same server."""
+    return url.replace("/postgres?", f"/{name}?")
+
+
 @contextmanager
 def _running(control: list[Any], home: Path, as_user: dict[str, Any]) -> Iterator[None]:
     options = f"-k {home} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB -c max_connections=20"
