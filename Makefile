@@ -1,13 +1,12 @@
 # The two commands of the README, and what they are made of.
 BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
-# Many tests wait for processes and servers more than they work: so more workers than cores. On the real parts a
-# file's tests stay together, as they share a cluster.
-WORKERS ?= $(shell nproc)
-FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
+CORES = $(shell nproc)
+# Many tests wait for processes and servers more than they work: so more workers than cores.
+WORKERS ?= $(shell expr 2 \* $(CORES))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers trained timed env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -33,9 +32,12 @@ demo-compare:
 env:
 	@tools/environment.sh $(BASE) test,lint
 
+# What computes uses what the tests that wait leave over; those whose time counts come last, by themselves.
 test: env
 	@tools/test-packages.sh
-	$(MAKE) --no-print-directory lint fast real trainers
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target real fast trained
+	$(MAKE) --no-print-directory timed
 
 lint:
 	$(PY) -m ruff format --check .
@@ -44,16 +46,24 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	$(PY) -m pytest -q -n $(FAST_WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
+	nice -n 5 $(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
 
+# Tests of one group (tests/conftest.py) stay together, as they share a cluster or a server.
 real:
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "(slurm or mlflow) and not trainers" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	  -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)
 
-# Last, for what it installs (2 GB) into the same environment is none of the other tests' business.
-trainers: env
-	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && tools/environment.sh $(BASE) trainers \
+timed:
+	$(PY) -m pytest -q -n $(CORES) --dist loadfile -m timed $(PYTEST)
+
+trainers: env trained
+
+# In an environment of its own above the other one: what it installs (2 GB) is none of the other tests' business.
+trained:
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && nice -n 5 tools/environment.sh $(BASE) trainers trainers-venv \
 	  || echo "TRAINERS NOT TESTED: that needs Debian, root and their libraries, which cannot be installed here" >&2
-	$(PY) -m pytest -q -m trainers tests/trainers $(PYTEST)
+	python=$(BASE)/trainers-venv/bin/python; [ -x $$python ] || python=$(PY); \
+	  nice -n 5 $$python -m pytest -q -m trainers tests/trainers $(PYTEST)
 
 bench: env
 	$(PY) -m bench
@@ -81,7 +91,7 @@ bench-estimates: env
 
 # Ten thousand examples for each property: an hour or two on two cores.
 nightly: env
-	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m properties --hypothesis-profile=nightly --timeout=0 $(PYTEST)
+	$(PY) -m pytest -q -n $(CORES) --dist worksteal -m properties --hypothesis-profile=nightly --timeout=0 $(PYTEST)
 
 mutation:
 	@tools/environment.sh $(BASE) mutation

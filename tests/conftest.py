@@ -2,15 +2,16 @@
 
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
 from hypothesis import HealthCheck, settings
 
-from tests.e2e.fixtures import cluster, make_site, reachable_directory, slurm_machine, slurm_users
+from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directory, slurm_machine, slurm_users
 
 # One cluster for the folders that need one: fixtures imported twice would start two.
-__all__ = ["cluster", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
+__all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
 
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,11 +21,29 @@ settings.register_profile("mutation", settings.get_profile("steady"), max_exampl
 settings.load_profile("steady")
 
 
+# What takes longest on the real parts begins first, so that nothing long is left when all else is done.
+LONGEST = (
+    "e2e/test_main_job.py",
+    "adapters/mlflow/test_real_ladder.py",
+    "e2e/test_priorities.py",
+    "e2e/test_slurm_cluster.py",
+    "e2e/test_undo.py",
+    "e2e/test_proofs.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of properties, so that they can be run alone and longer: `make nightly`."""
+    """Mark the properties, to be run alone and longer (`make nightly`), and the groups that share real parts."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("properties")
+        if any(map(item.get_closest_marker, ("slurm", "mlflow"))) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(_file(item)))
+    items.sort(key=lambda item: LONGEST.index(_file(item)) if _file(item) in LONGEST else len(LONGEST))
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
 
 
 @pytest.hookimpl(wrapper=True)
