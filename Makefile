@@ -35,8 +35,7 @@ env:
 # What computes uses what the tests that wait leave over; those whose time counts come last, by themselves.
 test: env
 	@tools/test-packages.sh
-	$(MAKE) --no-print-directory lint
-	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target real fast trained
+	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target lint real fast trained
 	$(MAKE) --no-print-directory timed
 
 lint:

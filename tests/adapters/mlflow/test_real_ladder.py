@@ -124,9 +124,10 @@ def near(server: str) -> pytest.MarkDecorator:
 
 
 PLACES = ("sqlite", "postgresql", "basic-auth", "workspace", "faulty proxy")
+SHARED = {"faulty proxy": "sqlite"}
 
 
-@pytest.fixture(params=[pytest.param(place, marks=near(place)) for place in PLACES])
+@pytest.fixture(params=[pytest.param(place, marks=near(SHARED.get(place, place))) for place in PLACES])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     match request.param:
         case "postgresql":
