@@ -47,7 +47,7 @@ lint:
 fast:
 	nice -n 5 $(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
 
-# Tests of one group (tests/conftest.py) stay together, as they share a cluster or a server.
+# Each worker has a cluster and a server; tests that need yet another server stay together (xdist_group).
 real:
 	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
 	  -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)

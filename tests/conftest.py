@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
@@ -20,30 +19,16 @@ settings.register_profile("nightly", settings.get_profile("steady"), max_example
 settings.register_profile("mutation", settings.get_profile("steady"), max_examples=40, derandomize=True, database=None)
 settings.load_profile("steady")
 
-
-# What takes longest on the real parts begins first, so that nothing long is left when all else is done.
-LONGEST = (
-    "e2e/test_main_job.py",
-    "adapters/mlflow/test_real_ladder.py",
-    "e2e/test_priorities.py",
-    "e2e/test_slurm_cluster.py",
-    "e2e/test_undo.py",
-    "e2e/test_proofs.py",
-)
+# What takes longest on real parts begins first, so that nothing long is left when all else is done.
+LONGEST = ("test_real_ladder", "test_embedded_demo", "test_compare", "test_breaker_flood", "test_undo")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the properties, to be run alone and longer (`make nightly`), and the groups that share real parts."""
+    """Mark the tests of properties, so that they can be run alone and longer: `make nightly`."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("properties")
-        if any(map(item.get_closest_marker, ("slurm", "mlflow"))) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_file(item)))
-    items.sort(key=lambda item: LONGEST.index(_file(item)) if _file(item) in LONGEST else len(LONGEST))
-
-
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).as_posix()
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.hookimpl(wrapper=True)
