@@ -248,7 +248,10 @@ _DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 
 
 class NotifySettings(_Part):
-    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds."""
+    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds.
+
+    `smtp_admin` is who gets what is about no job: that a limit was lifted in writing.
+    """
 
     kinds: tuple[Literal["log", "command", "smtp"], ...] = ("log",)
     most_waiting: int = Field(default=200, ge=1, le=100_000)
@@ -262,6 +265,7 @@ class NotifySettings(_Part):
     smtp_ca_file: str = ""
     smtp_from: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$")
     smtp_to: str = Field(default="", pattern=rf"^$|^({_LOCAL}|[A-Za-z0-9._+-]*\{{user\}}[A-Za-z0-9._+-]*)@{_DOMAIN}$")
+    smtp_admin: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$")
     smtp_time_limit_s: float = Field(default=20.0, gt=0, le=300)
 
     @model_validator(mode="after")
