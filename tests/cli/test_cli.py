@@ -89,6 +89,20 @@ def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path
     assert done.returncode == 78
 
 
+def test_several_bad_settings_are_a_line_each_and_nothing_in_them_acts(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(f'[rules]\nrang = "warn"\nrung = {json.dumps(HOSTILE[:-1])}\n[caps]\nstops = 0\n')
+    done = run("config", "--config", str(path))
+    lines = done.stderr.splitlines()
+
+    assert [line.partition(f"evalstopd: {path}: ")[2].split(":")[0].split(";")[0] for line in lines] == [
+        "rules.rung", "unknown key rules.rang", "caps.stops",
+    ]  # fmt: skip
+    assert done.stderr.isascii()
+    assert "\x1b" not in done.stderr
+    assert done.returncode == 78
+
+
 @pytest.mark.parametrize("command", ["run", "tick"])
 def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(config: Path, command: str) -> None:
     with config.open("a") as more:

@@ -20,7 +20,9 @@ LEASE_S, TICK_S, NOTICE_S = 14.0, 5.0, 12.0
 # An answer is waited for 15 s, then a new connection for 5 s; the rest is for a machine that is busy.
 LONGEST_S = 35.0
 HALF_A_NODE = ("--gpus=2", "--nodes=1")
-_PASS = re.compile(r"^(?P<at>\S+ \S+),\d+ (?P<level>[A-Z]+) evalstopd: (?P<text>\d+ jobs, .*|.*(?:failed|lease|leads).*)$")
+_PASS = re.compile(
+    r"^(?P<at>\S+ \S+),\d+ (?P<level>[A-Z]+) evalstopd: (?P<text>\d+ jobs, .*|.*(?:failed|lease|leads).*)$"
+)
 
 
 @pytest.fixture
@@ -62,14 +64,14 @@ def test_a_server_that_hangs_through_the_notice_and_past_the_lease(make_site: Ca
         daemon={"tick_s": TICK_S},
     )
     rising = site.train(users.BOB, RISE, *HALF_A_NODE, pace_s=8.0, more="--linger-s 600")
-    falling, kept = (
-        site.train(users.ALICE, FALL, *HALF_A_NODE, pace_s=4.0, more="--linger-s 600") for _ in range(2)
-    )
+    falling, kept = (site.train(users.ALICE, FALL, *HALF_A_NODE, pace_s=4.0, more="--linger-s 600") for _ in range(2))
     site.wait(lambda: warned(site, falling) and warned(site, kept), "both decisions")
     before = len(log_of(site))
     with postgres.hanging(server):
         # By then every notice is over, and so is the lease.
-        site.wait(lambda: log_of(site, before).count("could not be renewed") >= 4, "the daemon meets it again and again")
+        site.wait(
+            lambda: log_of(site, before).count("could not be renewed") >= 4, "the daemon meets it again and again"
+        )
         assert site.service.command("keep", kept, user=users.ALICE).returncode == 0
         assert [site.state(job) for job in (rising, falling, kept)] == ["RUNNING"] * 3
         hung = log_of(site, before)
