@@ -238,14 +238,17 @@ def explain(
     from evalstopd.errors import Rejected
     from evalstopd.report.render import explanation
     from evalstopd.report.rows import explain as find
+    from evalstopd.report.ways import ways
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_checked_store
 
-    store = make_checked_store(load_settings(config))
+    settings = load_settings(config)
+    store = make_checked_store(settings)
     found = find(store, store, job)
+    proofs = ways(seals=bool(settings.binding.mac_key), tags=bool(settings.binding.tags))
     if found is None:
-        raise Rejected(f"job {job} is not watched: it holds no GPUs here, or its comment names no run (mlflow_run=ID)")
-    _print(found, as_json, lambda: explanation(found))
+        raise Rejected(f"job {job} is not watched: it holds no GPUs here, or no run is proven to be its own; {proofs}")
+    _print(found, as_json, lambda: explanation(found, proofs))
 
 
 @app.command()

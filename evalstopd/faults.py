@@ -78,7 +78,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def _meant(model: type[BaseModel], place: Place) -> str:
     """Return which key may have been meant: any of all, or one of the entry's own."""
     above, _ = _at(model, place[:-1])
-    own = len(place) > 2 and _is_model(above)  # noqa: PLR2004  section and key
+    own = len(place) > 2 and _is_model(above)
     return nearest(str(place[-1]), above.model_fields) if own else nearest(named(place), known_keys(model))
 
 

@@ -40,6 +40,7 @@ from evalstopd.core.estimates import History, PastLife
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
+from evalstopd.late import Late
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
@@ -220,13 +221,12 @@ def tick_alone(loop: Loop, settings: Settings) -> TickReport:
 
 def show_priorities(settings: Settings) -> tuple[Place, ...]:
     """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
-    loop = make_loop(settings, threading.Event(), dry_run=True)
-    return places(loop.ordering)
+    return places(_ordering_loop(settings).ordering)
 
 
 def restore_priorities(settings: Settings) -> str:
     """Take back what was changed of waiting jobs. Raises Unavailable while a daemon works on the store."""
-    seat, loop = make_seat(settings), make_loop(settings, threading.Event(), dry_run=True)
+    seat, loop = make_seat(settings), _ordering_loop(settings)
     loop = seated(loop, seat, settings)
     seat.beat()
     try:
@@ -235,6 +235,31 @@ def restore_priorities(settings: Settings) -> str:
         return told_back(loop.ordering)
     finally:
         seat.leave()
+
+
+def _ordering_loop(settings: Settings) -> Loop:
+    """Return a loop whose order of waiting jobs alone is used: it asks for no tracker unless the policy does."""
+    check(settings.store.url)
+    store, tracker, gate = (
+        make_store(settings),
+        Late(partial(make_metrics, settings)),
+        Late(partial(make_gate, settings)),
+    )
+    ports = Ports(
+        clock=SystemClock(),
+        cluster=make_cluster(settings),
+        metrics=tracker,
+        runs=tracker,
+        keeper=make_keeper(settings),
+        store=store,
+        notifier=LogNotifier(),
+        kill_switch=make_kill_switch(settings),
+        finder=tracker,
+        gate=gate,
+    )
+    stance = Stance(make_rules(settings), priorities=make_priorities(settings))
+    known = Lengths(_remembered(store), ports.clock)
+    return Loop(ports, stance) if estimate_days(settings) is None else Loop(ports, stance, known, known.of)
 
 
 def make_clock() -> SystemClock:
