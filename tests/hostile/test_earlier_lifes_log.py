@@ -42,7 +42,7 @@ def test_the_same_scores_in_a_log_of_the_life_before_are_only_warned_of(make_sit
     assert site.state(job) == "RUNNING"
     doubts = [text for whose, code, text in site.remarks() if (whose, code) == (job, "not-corroborated")]
     assert [text.rpartition(": ")[2] for text in doubts] == [
-        "no trainer_state.json written since the job's present life began"
+        "no trainer_state.json or metrics.csv written since the job's present life began"
     ]
 
 
