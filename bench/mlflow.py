@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 from demo.rig.mlflow_server import MlflowServer
 
+from bench.cluster.fill import copies
 from evalstopd.adapters.mlflow.http import Answer, Http, Params
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Pace
@@ -87,13 +88,9 @@ class Site:
         pace = Pace(workers=WORKERS, seconds=600)
         self.source = MlflowSource(self.http, SystemClock(), None, pace, None, lambda: self.passed_s)
 
-    def fill(self, runs: int, points: int, params: int) -> list[str]:
-        """Make the runs over REST; return their ids."""
-        with ThreadPoolExecutor(WORKERS) as pool:
-            return list(pool.map(lambda number: self._run(number, points, params), range(runs)))
-
-    def _run(self, number: int, points: int, params: int) -> str:
-        made = self._told("/runs/create", {"experiment_id": "0", "start_time": number})
+    def add(self, points: int, params: int) -> str:
+        """Make a run over REST; return its id."""
+        made = self._told("/runs/create", {"experiment_id": "0", "start_time": 1})
         run_id = str(made["run"]["info"]["run_id"])
         listed = [{"key": f"param_{n}", "value": f"value of {n}"} for n in range(params)]
         for start in range(0, params, CHUNK):
@@ -147,9 +144,10 @@ def medians(
     return [statistics.median(column) for column in zip(*taken, strict=True)]
 
 
-def measure(site: Site, runs: int, points: int, params: int, times: int) -> Figures:
+def measure(site: Site, database: Path, runs: int, points: int, params: int, times: int) -> Figures:
     """Fill the server and measure."""
-    run_ids = site.fill(runs, points, params)
+    first = site.add(points, params)
+    run_ids = [first, *copies(database, first, runs - 1)]
     cold_s = timed(site.read, run_ids, points)
     cold_calls = site.http.calls
     # An hour in which no run's tags or parameters change: what a daemon knows that has run for a while.
@@ -176,7 +174,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=Path("bench-mlflow.json"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, MlflowServer(sys.executable, Path(folder)) as server:
-        figures = measure(Site(server.uri), asked.runs, asked.points, asked.params, asked.times)
+        figures = measure(Site(server.uri), server.database, asked.runs, asked.points, asked.params, asked.times)
     asked.json.write_text(json.dumps(asdict(figures) | {"limits": LIMITS}, indent=2) + "\n")
     for name, value in asdict(figures).items():
         print(f"{name:14} {value:.3f}" if isinstance(value, float) else f"{name:14} {value}")

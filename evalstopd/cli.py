@@ -129,6 +129,7 @@ def run(config: Config = None) -> None:
     import threading
 
     from evalstopd import __version__
+    from evalstopd.collector import collect_rarely
     from evalstopd.daemon import Daemon
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
@@ -141,6 +142,7 @@ def run(config: Config = None) -> None:
     log, rules = logging.getLogger("evalstopd"), settings.rules
     began = (__version__, rules.rung.name.lower(), rules.rule, settings.digest)
     log.info("evalstopd %s starts: rung %s, rule %s, settings %s", *began)
+    collect_rarely()
     try:
         seat = service.seat
         Daemon(

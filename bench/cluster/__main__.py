@@ -127,7 +127,7 @@ def main() -> int:
             for user, level in ((users.ALICE, None), (users.BOB, None), (users.DAEMON, "Operator")):
                 cluster.add_user(user, ACCOUNT, level)
             say(f"filling the tracker with {asked.jobs} runs")
-            (first,) = Site(server.uri).fill(1, asked.points, asked.params)
+            first = Site(server.uri).add(asked.points, asked.params)
             run_ids = [first, *copies(server.database, first, asked.jobs - 1)]
             started_s = start_tasks(cluster, run_ids)
             say(f"{asked.jobs} tasks run after {started_s:.0f} s")

@@ -18,6 +18,7 @@ from evalstopd.adapters.mlflow.http import Answer, Http, Params
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Pace
 from evalstopd.adapters.system import SystemClock
+from evalstopd.collector import collect_rarely
 from evalstopd.core.watch import Watch
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Changes, RunQuery, RunReading
@@ -176,6 +177,7 @@ def main(settings_file: str, jobs: str, figures_file: str) -> None:
     """Measure it all."""
     settings = load_settings(Path(settings_file))
     rig, site, count = Rig(settings), Site(settings.mlflow.tracking_uri), int(jobs)
+    collect_rarely()
     figures = cold(rig, count)
     # An hour in which no run's tags or parameters change: what a daemon knows that has run for a while.
     rig.passed_s += HOUR_S

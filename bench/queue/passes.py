@@ -15,6 +15,7 @@ from bench.cluster.stops import memory_mb
 from bench.queue.recorded import Recorded
 from bench.queue.tracker import METRIC
 from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.collector import collect_rarely
 from evalstopd.core.model import JobKey, Point
 from evalstopd.loop import Loop
 from evalstopd.loop.judge import Judgement
@@ -124,6 +125,7 @@ class Rig:
 def main(uri: str, jobs: str, folder: str, figures_file: str) -> None:
     """Measure it all."""
     rig = Rig(uri, int(jobs), Path(folder))
+    collect_rarely()
     passes, cold_s = rig.warm_up()
     cold_mb = memory_mb("self")[1]
     steady_s, cpu_s, decision_s = rig.measure(DUE, ARRIVE)

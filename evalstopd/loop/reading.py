@@ -1,7 +1,7 @@
 """Which runs are read in a pass, and their reading: of a job without a metric the facts first, to choose by."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -55,18 +55,17 @@ def due_jobs(
         waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
         return one.key in pressing or not waiting
 
-    found = {key: one for key, one in seen.items() if isdue_jobs(one)}
-    return found if len(found) <= MOST_A_PASS else _first(found, pressing)
+    found = [one for one in seen.values() if isdue_jobs(one)]
+    return {one.key: one for one in _in_turn(found, pressing)[:MOST_A_PASS]}
 
 
-def _first(due: Mapping[JobKey, Seen], pressing: AbstractSet[JobKey]) -> dict[JobKey, Seen]:
-    """Return as many as one pass reads: those with something open, then those that wait longest; others come next."""
+def _in_turn(jobs: Iterable[Seen], pressing: AbstractSet[JobKey]) -> list[Seen]:
+    """Return those with something open, then those that wait longest: whoever is not reached comes first next time."""
 
     def place(one: Seen) -> tuple[bool, float]:
         return one.key not in pressing or one.watch.run_id is None, one.watch.reads.due_s
 
-    chosen = sorted(due.values(), key=place)[:MOST_A_PASS]
-    return {one.key: one for one in chosen}
+    return sorted(jobs, key=place)
 
 
 def read_runs(
@@ -78,7 +77,8 @@ def read_runs(
     now_s: float,
 ) -> Read:
     """Read the runs that are claimed, those of `fresh` as they are now."""
-    queries = {key: _query(seen[key], claim, rules, fresh) for key, claim in claims.items()}
+    order = _in_turn((seen[key] for key in claims), fresh)
+    queries = {one.key: _query(one, claims[one.key], rules, fresh) for one in order}
     answers = _answers(ports, queries)
     undecided = {
         key: (seen[key], answer.facts)

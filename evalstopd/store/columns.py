@@ -81,7 +81,7 @@ class Words(TypeDecorator[tuple[str, ...]]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...] | None:
         """Read JSON."""
-        return None if value is None else _read(lambda: _loaded(json.loads(value)), value)
+        return None if value is None else _read(lambda: _loaded(value), value)
 
 
 class Record(TypeDecorator[Any]):
@@ -100,7 +100,7 @@ class Record(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Read JSON."""
-        return None if value is None else _read(lambda: self.kind(**_loaded(json.loads(value))), value)
+        return None if value is None else _read(lambda: self.kind(**_loaded(value)), value)
 
 
 class Word(TypeDecorator[Any]):
@@ -154,11 +154,20 @@ def _escaped(value: Any) -> Any:
             return value
 
 
-def _loaded(value: Any) -> Any:
-    if isinstance(value, float | int | None):  # most of what there is, and every row of every pass comes by
-        return value
+def _loaded(text: str) -> Any:
+    # Every row of every pass comes by here, and hardly one has anything to unescape.
+    return _whole(json.loads(text), _same if "\\" not in text else unescape)
+
+
+def _whole(value: Any, unescaped: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return unescape(value)
+        return unescaped(value)
     if isinstance(value, list):
-        return tuple(map(_loaded, value))
-    return {name: _loaded(each) for name, each in value.items()}
+        return tuple([each if type(each) is float else _whole(each, unescaped) for each in value])
+    if isinstance(value, dict):
+        return {name: _whole(each, unescaped) for name, each in value.items()}
+    return value
+
+
+def _same(text: str) -> str:
+    return text

@@ -1,8 +1,13 @@
 """More runs than a pass reads: who has something open comes first, and nobody is left out for good."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
 import pytest
 
+from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.loop import reading
+from evalstopd.ports import MetricsSource, RunQuery, RunReading
 from tests.fakes.world import RULES, World
 
 
@@ -19,3 +24,28 @@ def test_those_with_something_open_come_first_and_all_are_read_in_turn(monkeypat
             assert len(world.tracker.reads) - before <= 3 + 1
     assert {f"r{n}" for n in range(8)} <= set(world.tracker.reads)
     assert world.cluster.cancelled == [(jobs[7], 0)]
+
+
+@dataclass
+class Short:
+    """A tracker that gets to the first few questions of a pass; the time is over before the others."""
+
+    whole: MetricsSource
+    most: int
+
+    def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
+        """Read the first ones."""
+        out: dict[RunQuery, RunReading | EvalstopError] = dict.fromkeys(queries, Unavailable("not asked"))
+        return out | dict(self.whole.read(queries[: self.most]))
+
+
+def test_whoever_was_not_reached_in_time_comes_first_in_the_next_pass():
+    """All of them are due in each pass of their first ten minutes: in a fixed order the last would never be read."""
+    world = World(RULES)
+    jobs = [world.train(f"r{n}", gpus=1) for n in range(8)]
+    ports = replace(world.ports(), metrics=Short(world.tracker, 3))
+    for n, job in enumerate(jobs):
+        world.evaluate(job, f"r{n}", 10, 0.5)
+    for _ in range(4):
+        world.tick(ports=ports)
+    assert {watch.evals for watch in world.store.book(world.cluster.name).watches} == {1}

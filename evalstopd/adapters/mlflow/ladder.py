@@ -4,6 +4,7 @@ Whatever the way, the answer is the same points. A run that breaks a bulk answer
 that fails although its runs can be read alone is left for a while, and tried again later.
 """
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,12 +13,13 @@ from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.packing import packed
 from evalstopd.adapters.mlflow.passes import Pass, side_by_side
 from evalstopd.adapters.mlflow.points import Caps, history, is_metric, too_many
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Unreachable
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, Unreachable, one_line
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import RunQuery
 
 Series = tuple[Point, ...] | EvalstopError
+_log = logging.getLogger("evalstopd.mlflow")
 _MOST_REMEMBERED = 50_000
 # A series with more points than this is read alone: in a bulk call it would crowd out its neighbours.
 _LARGE = 5_000
@@ -33,8 +35,8 @@ class Rung:
 
 
 Chunk = tuple[RunQuery, ...]
-# A route and the chunk it failed at; no chunk where it was not known to work before.
-_Failure = tuple[Rung, Chunk]
+# A route, how it failed, and at which chunk; no chunk where it was not known to work before.
+_Failure = tuple[Rung, EvalstopError, Chunk]
 
 
 @dataclass(slots=True)
@@ -66,15 +68,15 @@ class Ladder:
         return series in self._alone
 
     def read(self, now: Pass, series: Iterable[RunQuery]) -> dict[RunQuery, Series]:
-        """Return each series' points by time, step and value, or why there are none."""
-        wanted = set(series)
+        """Return each series' points by time, step and value, or why there are none. The first are asked first."""
+        wanted = list(dict.fromkeys(series))
         found: dict[RunQuery, Series] = {}
         failed: list[_Failure] = []
         for rung in self.rungs:
-            left = {each for each in wanted - found.keys() if self._fits(each)}
+            left = [each for each in wanted if each not in found and self._fits(each)]
             if left and rung.footing.holds:
                 found |= self._climb(now, rung, left, failed)
-        found |= self._one_by_one(now, wanted - found.keys())
+        found |= self._one_by_one(now, [each for each in wanted if each not in found])
         self._learn(found)
         if not now.over:
             self._blame(found, failed)
@@ -83,9 +85,9 @@ class Ladder:
     def _fits(self, series: RunQuery) -> bool:
         return is_metric(series.metric) and series not in self._alone and self._held.get(series, 0) <= _LARGE
 
-    def _climb(self, now: Pass, rung: Rung, left: set[RunQuery], failed: list[_Failure]) -> dict[RunQuery, Series]:
+    def _climb(self, now: Pass, rung: Rung, left: Sequence[RunQuery], failed: list[_Failure]) -> dict[RunQuery, Series]:
         """Read by one bulk route what it can; where it is not known to work, one call goes ahead of the others."""
-        chunks = list(packed(left, self._held, MOST_RUNS, rung.route.budget))
+        chunks = packed(left, self._held, MOST_RUNS, rung.route.budget)
         if rung.footing.proven:
             return self._several(now, rung, chunks, failed)
         first = self._chunk(now, rung.route, chunks[0])
@@ -93,20 +95,27 @@ class Ladder:
             rung.footing.worked()
             return first | self._several(now, rung, chunks[1:], failed)
         if _is_its_own(first):
-            failed.append((rung, ()))
+            failed.append((rung, first, ()))
         return {}
 
     def _several(
         self, now: Pass, rung: Rung, chunks: Sequence[Chunk], failed: list[_Failure]
     ) -> dict[RunQuery, Series]:
         found: dict[RunQuery, Series] = {}
-        answers = side_by_side(self.workers, lambda chunk: self._chunk(now, rung.route, chunk), chunks)
+        answers = side_by_side(self.workers, lambda chunk: self._twice(now, rung.route, chunk), chunks)
         for chunk, answer in zip(chunks, answers, strict=True):
             if not isinstance(answer, EvalstopError):
                 found |= answer
             elif _is_its_own(answer):
-                failed.append((rung, chunk))
+                failed.append((rung, answer, chunk))
         return found
+
+    def _twice(self, now: Pass, route: BulkRoute, chunk: Chunk) -> dict[RunQuery, Series] | EvalstopError:
+        """Read a chunk by a way that is known to work; what fails at once may have failed by chance: ask once more."""
+        answer = self._chunk(now, route, chunk)
+        if _is_its_own(answer) and not isinstance(answer, Silent):
+            return self._chunk(now, route, chunk)
+        return answer
 
     def _chunk(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> dict[RunQuery, Series] | EvalstopError:
         """Read a chunk, in halves where the answer may have been cut; a series that cannot be whole is left out."""
@@ -129,16 +138,14 @@ class Ladder:
     def _capped(self, points: tuple[Point, ...]) -> Series:
         return points if len(points) <= self.caps.points else too_many(self.caps.points)
 
-    def _one_by_one(self, now: Pass, left: set[RunQuery]) -> dict[RunQuery, Series]:
-        order = sorted(left, key=lambda each: (each.run_id, each.metric))
-
+    def _one_by_one(self, now: Pass, left: Sequence[RunQuery]) -> dict[RunQuery, Series]:
         def read(each: RunQuery) -> Series:
             try:
                 return history(now, each, self.caps)
             except EvalstopError as error:
                 return error
 
-        return dict(zip(order, side_by_side(self.workers, read, order), strict=True))
+        return dict(zip(left, side_by_side(self.workers, read, left), strict=True))
 
     def _learn(self, found: Mapping[RunQuery, Series]) -> None:
         """Remember what was large, and what could not be read even by itself."""
@@ -150,10 +157,18 @@ class Ladder:
         self._alone = frozenset((self._alone - fine) | culprits)
 
     def _blame(self, found: Mapping[RunQuery, Series], failed: Sequence[_Failure]) -> None:
-        """Leave a route that failed at its first chunk, or at one whose series could all be read otherwise."""
-        for rung, chunk in failed:
-            if not any(_is_its_own(found[each]) for each in chunk):
-                rung.footing.failed()
+        """Leave a route that failed at its first chunk, or at one whose series could all be read otherwise.
+
+        However many of its chunks did so in one pass, that is one failure: more would rest it for an hour at once.
+        """
+        blamed = {
+            rung.route.name: (rung, error)
+            for rung, error, chunk in failed
+            if not any(_is_its_own(found[each]) for each in chunk)
+        }
+        for name, (rung, error) in blamed.items():
+            rung.footing.failed()
+            _log.warning("%s is left for a while, runs are read in other ways: %s", name, one_line(error))
 
 
 def _is_its_own(answer: object) -> bool:

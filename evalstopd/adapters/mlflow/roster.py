@@ -80,7 +80,7 @@ class Roster:
 
     def _read_now(self, now: Pass, run_ids: Sequence[str]) -> dict[str, Facts]:
         found = self._by_search(now, [each for each in run_ids if runs.is_run_id(each)])
-        left = sorted(set(run_ids) - found.keys())
+        left = [run_id for run_id in run_ids if run_id not in found]
 
         def ask(run_id: str) -> Facts:
             try:

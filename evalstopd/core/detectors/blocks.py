@@ -82,9 +82,10 @@ class Blocks:
 
     def _verdict(self, state: _State) -> Verdict:
         count = len(state.scores)
-        if count < _FIRST_VERDICT:
-            return KEEP_GOING
         size = block_size(count)
+        # Most evals of a run that gets better are its best: that is seen at a tenth of the price.
+        if count < _FIRST_VERDICT or (size == 1 and state.scores[-1] >= max(state.scores)):
+            return KEEP_GOING
         fine = block_means(state.scores, max(1, size // 2))
         blocks = fine if size == 1 else _paired(fine)
         best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))

@@ -277,3 +277,45 @@ def test_a_metric_that_no_run_can_have_is_refused_without_a_call(server: Standin
     answer = source_of(server).read([RunQuery("a", "x" * 251)])
     assert isinstance(next(iter(answer.values())), Rejected)
     assert not {BULK, INTERVAL, HISTORY} & set(small.calls)
+
+
+@pytest.mark.parametrize("fault", ["500", "half", "shapeless"])
+def test_a_bulk_answer_that_breaks_once_is_asked_for_again(server: Standin, small: SmallMlflow, fault: str):
+    """Or else a connection that drops by chance would have a whole site read run by run."""
+    for number in range(250):
+        small.add(f"r{number:03}", m=rising(3))
+    source = source_of(server)
+    source.read(queries(small))
+    broken = iter([on(BULK, FAULTS[fault])])
+    small.trouble = lambda asked: next(broken, lambda other: None)(asked) if asked.path.endswith(BULK) else None
+    small.calls.clear()
+    assert set(lengths(source.read(queries(small))).values()) == {3}
+    assert small.calls.count(BULK) == 4
+    assert HISTORY not in small.calls
+
+
+def test_a_way_that_fails_at_many_chunks_at_once_has_failed_once_and_says_so_once(
+    server: Standin, small: SmallMlflow, caplog: pytest.LogCaptureFixture
+):
+    """Counted chunk by chunk, one bad moment of a large site would rest the way for an hour."""
+    for number in range(700):
+        small.add(f"r{number:03}", m=rising(1))
+    clock, http = Hand(), Http(Server(server.uri, timeout_s=PATIENT_S))
+    ladder = Ladder([Rung(BulkHistory(), Footing(clock))], Caps(), workers=4)
+
+    def routes() -> set[str]:
+        small.calls.clear()
+        ladder.read(Pass(http, 4, 600), queries(small))
+        return set(small.calls)
+
+    assert routes() == {BULK}
+    small.trouble = on(BULK, raw(b"<html>\x1b[31m", 500))
+    assert routes() == {BULK, HISTORY}
+    assert routes() == {HISTORY}
+    small.trouble = lambda asked: None
+    clock.at_s += 61
+    assert routes() == {BULK}
+    (told,) = [each.getMessage() for each in caplog.records if each.name == "evalstopd.mlflow"]
+    assert told.startswith("bulk history is left for a while")
+    assert "HTTP 500" in told
+    http.close()

@@ -19,7 +19,7 @@ def test_every_series_is_in_one_chunk_of_its_metric_that_keeps_to_the_limits(
     held: dict[RunQuery, int | None], runs: int, budget: int
 ):
     known = {each: size for each, size in held.items() if size is not None}
-    chunks = list(packed(held, known, runs, budget))
+    chunks = packed(list(held), known, runs, budget)
     assert sorted((e.metric, e.run_id) for chunk in chunks for e in chunk) == sorted((e.metric, e.run_id) for e in held)
     for chunk in chunks:
         assert 1 <= len(chunk) <= runs
@@ -28,7 +28,7 @@ def test_every_series_is_in_one_chunk_of_its_metric_that_keeps_to_the_limits(
 
 
 def test_a_hundred_runs_never_read_fit_into_one_call():
-    assert len(list(packed([RunQuery(f"r{n}", "m") for n in range(100)], {}, 100, 20_000))) == 1
+    assert len(packed([RunQuery(f"r{n}", "m") for n in range(100)], {}, 100, 20_000)) == 1
 
 
 def test_the_wait_doubles_up_to_an_hour_and_a_success_ends_it():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evalstopd.adapters.mlflow import source as source_module
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.server import Server
@@ -12,12 +13,14 @@ from evalstopd.adapters.mlflow.source import MlflowSource, Pace, Ways
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
 from tests.adapters.mlflow import standin
+from tests.adapters.mlflow.small_mlflow import SmallMlflow
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, closed_port, plain, point_json, raw, run_json
 from tests.adapters.mlflow.tracker import FixedClock
 
 # For servers that hang; a slow machine must not take a good answer for silence.
 LIMIT_S = 0.5
 PATIENT_S = 60.0
+ALONE = Ways(search=False, bulk_history=False, bulk_interval=False)
 MANY = [RunQuery(f"r{number:03}", "m") for number in range(40)]
 
 
@@ -36,8 +39,7 @@ def server() -> Iterator[Standin]:
 def source_of(uri: str, limit_s: float = PATIENT_S, **pace: float) -> MlflowSource:
     """Return a source that asks for each run and series by itself; test_ladder.py has the other ways."""
     http = Http(Server(uri, timeout_s=limit_s, max_bytes=2**20))
-    alone = Ways(search=False, bulk_history=False, bulk_interval=False)
-    return MlflowSource(http, FixedClock(), Caps(points=50), Pace(**pace), alone)  # type: ignore[arg-type]
+    return MlflowSource(http, FixedClock(), Caps(points=50), Pace(**pace), ALONE)  # type: ignore[arg-type]
 
 
 def timed(source: MlflowSource, queries: list[RunQuery]) -> tuple[float, dict[RunQuery, RunReading | EvalstopError]]:
@@ -208,3 +210,23 @@ def test_a_listing_whose_pages_never_end_is_given_up(server: Standin):
     server.script = script
     with pytest.raises(Unavailable, match="again and again"):
         source_of(server.uri).runs_of("past", 100)
+
+
+@pytest.mark.parametrize(("ways", "calls"), [(Ways(), 6), (ALONE, 200)])
+def test_where_the_time_is_short_the_first_ones_are_read(monkeypatch: pytest.MonkeyPatch, ways: Ways, calls: int):
+    """Facts as well as evals, whatever the runs and their metrics are called."""
+    monkeypatch.setattr(source_module, "_BATCH", 80)
+    small = SmallMlflow()
+    queries = [RunQuery(f"r{number:04}", "ab"[number % 2]) for number in range(170)]
+    for query in queries:
+        small.add(query.run_id, **{query.metric: [(1, 0.5, 1)]})
+    small.trouble = lambda asked: None if len(small.calls) <= calls else raw(b"", 503)
+    with Standin(small) as server:
+        http = Http(Server(server.uri, timeout_s=PATIENT_S))
+        source = MlflowSource(http, FixedClock(), None, None, ways)
+        for order in (queries, queries[::-1]):
+            small.calls.clear()
+            read = {query for query, each in source.read(order).items() if isinstance(each, RunReading)}
+            assert set(order[:80]) <= read
+            assert read < set(order)
+        http.close()
