@@ -240,7 +240,7 @@ def asked(site: Site, job: str) -> list[str]:
 @pytest.mark.slurm
 @pytest.mark.mlflow
 def test_a_heterogeneous_job_on_real_slurm_is_left_whole(make_site: Callable[..., Site]) -> None:
-    """Its owner is told why nothing is done; once he ends it, both components are gone, and nobody else asked for it."""
+    """Its owner is told why nothing is done; once he ends it both components are gone, and nobody else asked for it."""
     site = make_site(enforce={"stop_action": "requeue-hold-or-cancel"})
     script = f"#!/bin/sh\n#SBATCH --gpus=1\n#SBATCH hetjob\n#SBATCH --gpus=1\nexec {site.command(FALL, pace_s=0.2)}\n"
     job = site.cluster.sbatch(users.ALICE, script)

@@ -298,7 +298,7 @@ def test_closing_the_loop_books_what_was_sent_last() -> None:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_what_became_of_a_message_to_the_admin_is_booked_once_beside_those_to_owners(closed: bool) -> None:  # noqa: FBT001  a case
+def test_what_became_of_a_message_to_the_admin_is_booked_once_beside_those_to_owners(closed: bool) -> None:
     """In the next pass, or at the daemon's end; however many clusters the owners' messages are of."""
     world = World()
     world.notifier.later = True
@@ -315,4 +315,4 @@ def test_what_became_of_a_message_to_the_admin_is_booked_once_beside_those_to_ow
 
     (said,) = world.store.remarks_of(["site"])
     assert (said.code, said.text) == ("enforce-override-told", "the admin was told (enforce-override)")
-    assert [(each.whom, each.text) for each in world.notifier.told][0] == ("the admin", "a trial")
+    assert (world.notifier.told[0].whom, world.notifier.told[0].text) == ("the admin", "a trial")
