@@ -82,7 +82,7 @@ class Loop:
         receipts = self.ports.notifier.receipts()
         with suppress(EvalstopError):
             book_admins(self.ports.store, receipts, self.ports.clock.now_s())
-            for cluster in {each.message.key.cluster for each in receipts if not each.message.for_admin}:
+            for cluster in {each.message.key.cluster for each in receipts}:
                 book_receipts(self.ports, self.ports.store.book(cluster), receipts, self.ports.clock.now_s())
 
     def _pass(self, tally: Tally) -> None:

@@ -124,6 +124,8 @@ def test_what_was_written_does_nothing_and_is_short(tmp_path: Path) -> None:
 
     assert len(lines) == 5
     assert max(map(len, lines)) < 300
+    (rule,) = told(tmp_path, f"[rules]\nrule = {long}\n")
+    assert len(rule) < 1000
 
 
 def test_many_faults_are_counted(tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_a_variable_that_should_be_a_list_or_a_section_says_how_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = tmp_path / "evalstopd.toml"
-    path.write_text("[caps]\nstops = 0\n")
+    path.write_text("[caps]\nstops = 0\n[rules]\nmetrics = 1\n")
     monkeypatch.setenv(name, "acc")
     with pytest.raises(WrongSettings) as caught:
         load_settings(path)
@@ -219,3 +221,4 @@ def test_a_variable_that_should_be_a_list_or_a_section_says_how_it_is_written(
     assert caught.value.faults[0].startswith(f"variable {name}: rules")
     assert 'a list is written as ["a", "b"]' in caught.value.faults[0]
     assert "caps.stops" in caught.value.faults[1]
+    assert len(caught.value.faults) == 2, "what the file says there does not count"
