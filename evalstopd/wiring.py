@@ -206,17 +206,21 @@ def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
 
 def tick_alone(loop: Loop, settings: Settings) -> TickReport:
     """Make one pass, unless a daemon works on the store: that raises Unavailable."""
-    seat = make_seat(settings)
+    try:
+        seat = make_seat(settings)
+    except EvalstopError:
+        # What was told at the start may wait to be sent.
+        loop.close()
+        raise
     loop = seated(loop, seat, settings)
     seat.beat()
     try:
         if not seat.ours:
             raise Unavailable(f"no pass is made: this process {seat.said}")
-        report = loop.tick()
-        loop.close()
+        return loop.tick()
     finally:
+        loop.close()
         seat.leave()
-    return report
 
 
 def show_priorities(settings: Settings) -> tuple[Place, ...]:

@@ -15,15 +15,16 @@ from typer.testing import CliRunner
 from evalstopd.cli import app
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung
 from evalstopd.core.watch import Terms, Watch
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.loop import Loop
 from evalstopd.ports import Changes, Span
 from evalstopd.report.audit.gather import audit_report
 from evalstopd.report.audit.page import as_text
 from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store import migrate
+from evalstopd.store.lock import lock_alone
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_checks, make_loop
+from evalstopd.wiring import make_checks, make_loop, tick_alone
 from tests.contracts import store_builders as make
 from tests.fakes.mail_server import MailServer
 
@@ -187,6 +188,27 @@ def test_the_sites_own_program_and_the_log_are_told_too(
     assert {(each["user"], each["key"]["job_id"]) for each in messages} == {("", "")}
     lines = [each.getMessage() for each in caplog.records if each.name == "evalstopd.notice"]
     assert len([each for each in lines if each.startswith("to the admin about the site: a limit was lifted")]) == 2
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_single_pass_tells_the_admin_also_where_a_daemon_keeps_it_from_being_made(
+    tmp_path: Path, url: str, store: SqlStore, daemon: bool
+) -> None:
+    release = lock_alone(url) if daemon else None
+    with MailServer() as server:
+        smtp = f'kinds = ["smtp"]\nsmtp_port = {server.port}\nsmtp_security = "none"\nsmtp_from = "e@s.example"\n'
+        settings = lifted(tmp_path, url, smtp + 'smtp_to = "{user}@s.example"\nsmtp_admin = "admin@s.example"')
+        loop = make_loop(settings, threading.Event())
+        if release is not None:
+            with pytest.raises(Unavailable):
+                tick_alone(loop, settings)
+            release()
+        else:
+            assert not tick_alone(loop, settings).good
+    close(loop)
+
+    assert [mail.recipients for mail in server.mails] == [["<admin@s.example>"]] * 2
+    assert [len(noted(store, f"{code}-told")) for code in WRITTEN] == [1, 1]
 
 
 def test_a_card_that_is_passed_leaves_the_open_server_to_be_told_of(tmp_path: Path, url: str, store: SqlStore) -> None:
