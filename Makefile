@@ -7,7 +7,7 @@ WORKERS ?= $(shell nproc)
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates nightly mutation soak clean
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates curves bench-curves nightly mutation soak clean
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -75,6 +75,14 @@ bench-orders: env
 
 bench-goals: env
 	$(PATHS) $(PY) -m bench.goals $(BENCH)
+
+# Trains anew what examples/curves/curves.jsonl holds (twelve minutes of one core): into BASE, never over that file.
+curves: env
+	$(PATHS) $(PY) -m curves.collect $(BASE)/curves-raw.jsonl $(CURVES)
+	$(PATHS) $(PY) -m bench.label $(BASE)/curves-raw.jsonl $(BASE)/curves.jsonl
+
+bench-curves: env
+	$(PATHS) $(PY) -m bench.fresh examples/curves/curves.jsonl $(BENCH)
 
 bench-estimates: env
 	$(PATHS) $(PY) -m bench.estimates $(BENCH)
