@@ -207,10 +207,12 @@ class StopActionSettings(_Part):
 class EnforceSettings(_Part):
     """A written reason to enforce without a passed scorecard, the owner's notice in seconds, how jobs are stopped.
 
-    Of `actions` the first that fits a job counts, else `stop_action`.
+    Of `actions` the first that fits a job counts, else `stop_action`. With `logged_models` a stop may rest on a
+    checkpoint that is nothing but a logged model, which nobody but the tracking server keeps.
     """
 
     override: _Reason = ""
+    logged_models: bool = False
     stop_action: StopAction = StopAction.CANCEL
     actions: tuple[StopActionSettings, ...] = ()
     notice_s: float = Field(default=1800.0, ge=0)
@@ -454,6 +456,7 @@ def make_rules(settings: Settings) -> Rules:
         actions=tuple(
             ActionRule(each.stop_action, each.partition, each.metric, each.rule) for each in settings.enforce.actions
         ),
+        logged_models=settings.enforce.logged_models,
     )
 
 

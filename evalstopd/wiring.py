@@ -18,6 +18,7 @@ from evalstopd.adapters.mlflow.copying import Copier
 from evalstopd.adapters.mlflow.database import DatabaseRoute
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.models import RunModels
 from evalstopd.adapters.mlflow.registrar import Registrar
 from evalstopd.adapters.mlflow.registration import Registration
 from evalstopd.adapters.mlflow.server import Server
@@ -153,6 +154,7 @@ def make_loop(
         gate=make_gate(settings),
         should_stop=stopping.is_set,
         registry=make_registry(settings),
+        models=RunModels(Http(_server(settings))),
     )
     stance = Stance(rules, settings.digest, __version__, make_priorities(settings), make_preempt(settings))
     known = Lengths(history or _remembered(store), ports.clock)

@@ -97,7 +97,7 @@ class KeeperClient:
 def _of_checkpoint(place: PinPlace) -> dict[str, str | float]:
     """Return the fields of a request that are of verbs pin and log only."""
     more: dict[str, str | float] = {"since_s": place.since_s, "metric": place.metric}
-    return more | {"score": float(place.score)}
+    return more | {"score": float(place.score), "later": int(place.later)}
 
 
 def _refuse(answer: dict[str, object]) -> NoReturn:

@@ -39,6 +39,10 @@ CSV_RUNS, CSV_RUN, CSV_CHECKPOINTS = "lightning_logs", re.compile(r"version_[0-9
 LOGGED_BESIDE = ("stderr", "_n", "_items", "samples", "runtime", "samples_per_second", "example_count")
 TRACKER = "latest_checkpointed_iteration.txt"  # verl writes it last, beside its checkpoints
 MAX_TRACKER = 32  # bytes of it
+SHARDED = ".ckpt"  # so end Lightning's folders, of its FSDP, model-parallel and DeepSpeed strategies
+LAST, INDEX = "meta.pt", ".metadata"  # FSDP: written last, by one process, after the index that torch writes last
+TAG = "latest"  # DeepSpeed: one process writes it after its own shards, while others may still write theirs
+SKEW_NS = 2 * 10**9  # by which the clocks of nodes that write to one folder may differ
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt")
 STEP = re.compile(r"(?:^|[^A-Za-z])step([=_-]?)([0-9]{1,15})(?![0-9])", re.ASCII)  # in the name of a file
 NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
@@ -58,7 +62,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last three are of verbs pin and log only."""
+    """What the keeper passes on; the last four are of verbs pin and log only."""
 
     verb: str
     uid: int
@@ -70,6 +74,7 @@ class Request(NamedTuple):
     since_s: int = 0
     metric: str = ""
     score: float = 0.0
+    later: int = 0
 
 
 class Entry(NamedTuple):
@@ -155,16 +160,20 @@ def listing(folder: int, limits: Request, only: str = "") -> list[Entry]:
 class Source(NamedTuple):
     """A step's checkpoint: a folder, or one file in it, and what its trainer writes last.
 
-    That is a file in the checkpoint (MARKER), one beside it (TRACKER, open), or the end of the file itself.
+    That is a file in the checkpoint (MARKER; of a `sharded` one LAST or TAG), one beside it (TRACKER, open), or the end
+    of the file itself.
     """
 
     folder: int
     only: str = ""
     tracker: int | None = None
+    sharded: bool = False
 
-    def require_complete(self, step: int, entries: list[Entry]) -> None:
+    def require_complete(self, step: int, later: int, entries: list[Entry]) -> None:
         """Refuse what the trainer has not finished."""
-        if self.tracker is not None:
+        if self.sharded:
+            self._require_shards(later, {entry.path: entry.mtime_ns for entry in entries})
+        elif self.tracker is not None:
             with open_file(self.tracker, TRACKER) as file:
                 said, written_ns = file.read(MAX_TRACKER), os.fstat(file.fileno()).st_mtime_ns
             newest = int(said) if said.isdigit() else -1
@@ -173,15 +182,31 @@ class Source(NamedTuple):
         elif not self.only and MARKER not in {entry.path for entry in entries}:
             raise Refusal("incomplete", f"no {MARKER}")
 
+    def _require_shards(self, later: int, written_ns: dict[str, int]) -> None:
+        """Refuse shards of which one process may still be writing.
+
+        DeepSpeed's processes wait for each other after the last file: a training that has logged a later eval is past
+        that, and nothing in the folder tells as much.
+        """
+        if LAST in written_ns:
+            late = max(written_ns.values()) > written_ns[LAST] + SKEW_NS
+            if INDEX not in written_ns or late:
+                raise Refusal("incomplete", f"{LAST} is older than the shards, or there is no {INDEX}")
+        elif TAG not in written_ns or len(written_ns) == 1:
+            raise Refusal("incomplete", f"no {LAST} and no {TAG} with shards: a process still writes, or none we know")
+        elif not later:
+            raise Refusal("incomplete", "processes may still write their shards: a later eval will tell that none does")
+
     def completed_ns(self, entries: list[Entry]) -> int:
         """Return when it was finished; of what is not, some time in the future."""
         in_it = self.tracker is None and not self.only
-        last = [entry.mtime_ns for entry in entries if entry.path == MARKER or not in_it]
+        last_files = (LAST, TAG) if self.sharded else (MARKER,)
+        last = [entry.mtime_ns for entry in entries if entry.path in last_files or not in_it]
         return max(last, default=2**63)
 
 
 def find(output: int, step: int) -> Source:
-    """Find a step's checkpoint: Hugging Face's folder, verl's, or one file that has the step in its name."""
+    """Find a step's checkpoint: Hugging Face's folder, verl's, or a file or Lightning's folder named by the step."""
     with suppress(Missing):
         return Source(enter(output, f"checkpoint-{step}"))
     with suppress(Missing):
@@ -189,11 +214,14 @@ def find(output: int, step: int) -> Source:
     found = [(rank, name) for name in list_anew(output) if (rank := rank_of(output, name, step))]
     if not found:
         raise Missing("missing", f"no checkpoint of step {step}")
-    return Source(output, only=max(found)[1])
+    name = max(found)[1]
+    if stat.S_ISDIR(os.lstat(name, dir_fd=output).st_mode):
+        return Source(enter(output, name), sharded=True)
+    return Source(output, only=name)
 
 
 def rank_of(output: int, name: str, step: int) -> tuple[bool, int] | None:
-    """Tell how well a file's name says that it is the step's: the rank of the newest is the highest.
+    """Tell how well the name of a file, or of a folder of shards, says that it is the step's: the newest ranks highest.
 
     Lightning's `step=50` is the number of steps done; its logger counts from 0 and calls the same step 49.
     """
@@ -202,7 +230,8 @@ def rank_of(output: int, name: str, step: int) -> tuple[bool, int] | None:
         return None
     lightnings = said[0][0] == "=" and name.endswith(".ckpt") and int(said[0][1]) == step + 1
     status = os.lstat(name, dir_fd=output)
-    fits = stat.S_ISREG(status.st_mode) and (lightnings or int(said[0][1]) == step)
+    kind = stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and name.endswith(SHARDED))
+    fits = kind and (lightnings or int(said[0][1]) == step)
     return (lightnings, status.st_mtime_ns) if fits else None
 
 
@@ -432,7 +461,7 @@ class Pin:
         sizes = [entry[:2] for entry in entries]
         if listing(source.folder, self.asked, source.only) != before or sizes != [entry[:2] for entry in before]:
             raise Refusal("incomplete", "the checkpoint changed while it was pinned")
-        source.require_complete(self.asked.step, entries)
+        source.require_complete(self.asked.step, self.asked.later, entries)
         require_whole(target, entries, "incomplete")
         if listing(target, self.asked) != entries:
             raise Refusal("incomplete", "still being written")
