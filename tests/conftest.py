@@ -1,5 +1,6 @@
 """Real parts that tests of several folders share."""
 
+import gc
 import sys
 from collections.abc import Generator, Iterator
 
@@ -12,6 +13,8 @@ from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directo
 # One cluster for the folders that need one: fixtures imported twice would start two.
 __all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
 
+# Looking for garbage as often as Python does takes a fifth of the time of imports, and some of most tests.
+gc.set_threshold(50_000, 20, 20)
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("steady"), max_examples=10_000)
@@ -29,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("properties")
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Never look for garbage among the thousands of tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
