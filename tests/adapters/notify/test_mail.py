@@ -141,6 +141,7 @@ def test_a_server_that_is_down_or_busy_is_unavailable() -> None:
         channel(server).send(MESSAGE)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("fault", ["silent", "drip"])
 def test_a_server_that_hangs_or_drips_is_left_at_the_time_limit(fault: str) -> None:
     """The drip says something ten times within each wait for the network: only a limit for the whole ends it."""
