@@ -179,7 +179,8 @@ class PinPlace:
     """Where a pin comes from and goes: the owner's uid, the output folder, the pin's name, the checkpoint's step.
 
     A checkpoint that was complete before `since_s` (seconds since the epoch) is not the one meant; nor is one whose
-    trainer logged another `score` of the metric at the step.
+    trainer logged another `score` of the metric at the step. `later` tells whether a later eval was logged: then all
+    processes of the training have finished what they saved at the step.
     """
 
     uid: int
@@ -189,6 +190,7 @@ class PinPlace:
     since_s: int = 0
     metric: str = ""
     score: float = 0.0
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,44 @@ class PinReport:
     files: int
     size: int
     manifest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuery:
+    """Which step's checkpoint is looked for among the logged models of a run.
+
+    One that was made before `since_s` (seconds since the epoch) is another, and so is one that has another `score` of
+    the metric at the step.
+    """
+
+    run_id: str
+    step: int
+    since_s: int = 0
+    metric: str = ""
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """A logged model as the tracker lists it: its address there, number of files, bytes, digest of the listing."""
+
+    uri: str
+    files: int
+    size: int
+    listing: str
+
+
+class Models(Protocol):
+    """The logged models of runs: what is seen of them is the tracker's word, and nothing of them is kept.
+
+    Raises CheckpointMissing, CheckpointIncomplete (not ready, no files, another one), Rejected or Unavailable.
+    """
+
+    def find(self, query: ModelQuery) -> ModelReport:
+        """Find the step's newest one that is ready and has files."""
+
+    def verify(self, run_id: str, uri: str) -> ModelReport:
+        """Look at one of the run's again."""
 
 
 class Keeper(Protocol):
@@ -227,9 +267,12 @@ class Keeper(Protocol):
         """
 
 
+_NO_JOB = JobKey("", "", 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to a job's owner, in the words that every other place uses.
+    """One message to a job's owner, in the words that every other place uses; or to the site's admin (`to_admin`).
 
     `ref` names what it is about (an intent's id, or a life's early warning), `kind` which of its messages it is.
     """
@@ -240,6 +283,26 @@ class Message:
     text: str
     kind: str = "notice"
     ref: str = ""
+
+    @property
+    def for_admin(self) -> bool:
+        """Tell whether this is about no job, and for the site's admin."""
+        return self.key == _NO_JOB
+
+    @property
+    def whom(self) -> str:
+        """Return who is told."""
+        return "the admin" if self.for_admin else self.user
+
+    @property
+    def about(self) -> str:
+        """Return what it is about, in words."""
+        return "the site" if self.for_admin else f"job {self.key.job_id}"
+
+
+def to_admin(subject: str, text: str, kind: str, ref: str) -> Message:
+    """Return a message to the site's admin: its key and user are empty."""
+    return Message(_NO_JOB, "", subject, text, kind, ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +321,8 @@ class Receipt:
     @property
     def text(self) -> str:
         """Return the same in words."""
-        what = f"the owner {'was' if self.sent else 'could not be'} told ({self.message.kind})"
+        whom = "the admin" if self.message.for_admin else "the owner"
+        what = f"{whom} {'was' if self.sent else 'could not be'} told ({self.message.kind})"
         return f"{what}: {self.how}" if self.how else what
 
 
@@ -279,7 +343,7 @@ class Notifier(Protocol):
 class Promoted:
     """A published checkpoint that is to be a version of a registered model; `intent_id` names it for good.
 
-    `path` is where the keeper published it; it is the files of `key.uid`.
+    `path` is where the keeper published it, the files of `key.uid`; or the address of a logged model of the run.
     """
 
     intent_id: str
@@ -610,3 +674,4 @@ class Ports:
     gate: Gate
     should_stop: Callable[[], bool] = lambda: False
     registry: Registry | None = None
+    models: Models | None = None

@@ -22,7 +22,9 @@ MAX_ANSWER = 64 * 1024
 MAX_PATH = 4500  # characters: the output folder's 4000, the pin's name, ours
 MOST = 2**63 - 1  # files or bytes: what the store can hold
 DIGEST = re.compile(r"[0-9a-f]{64}")
-LOG_FILE = re.compile(r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json", re.ASCII)
+LOG_FILE = re.compile(
+    r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json|(\.\./|lightning_logs/version_[0-9]{1,9}/)?metrics\.csv", re.ASCII
+)
 _UNKNOWN_SHAPE = "the keeper's answer has an unknown shape"
 ERRORS: dict[str, type[EvalstopError]] = {
     "busy": Unavailable,
@@ -95,7 +97,7 @@ class KeeperClient:
 def _of_checkpoint(place: PinPlace) -> dict[str, str | float]:
     """Return the fields of a request that are of verbs pin and log only."""
     more: dict[str, str | float] = {"since_s": place.since_s, "metric": place.metric}
-    return more | {"score": float(place.score)}
+    return more | {"score": float(place.score), "later": int(place.later)}
 
 
 def _refuse(answer: dict[str, object]) -> NoReturn:

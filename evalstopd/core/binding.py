@@ -46,7 +46,7 @@ COMMENT_ONLY = Trust()
 class RunFacts:
     """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics.
 
-    `params` are those of PARAMS; `started_ms` is the client's clock.
+    `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has.
     """
 
     run_id: str
@@ -58,6 +58,7 @@ class RunFacts:
     metrics: frozenset[str] = frozenset()
     started_ms: int | None = None
     experiment_id: str = ""
+    models: int = 0
 
 
 @dataclass(frozen=True, slots=True)

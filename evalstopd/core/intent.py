@@ -165,7 +165,8 @@ class Situation:
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
     restarts together, `same_terms` rule, metric and direction. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
-    it waits there until it is released, `later` how the life in which it was held ended.
+    it waits there until it is released, `later` how the life in which it was held ended. `logged_models` tells whether
+    a logged model may be what the stop rests on.
     """
 
     phase: Phase | None
@@ -182,6 +183,7 @@ class Situation:
     next_life: Life | None = None
     held: bool = False
     later: Ending | None = None
+    logged_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class Warn:
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """Publish the verified pin as best."""
+    """Publish the verified pin, or the logged model, as best."""
 
     pin: Pin
 
@@ -237,10 +239,11 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Close the intent without a stop: vetoed or abandoned."""
+    """Close the intent without a stop: vetoed or abandoned; `found` is the checkpoint that was not good enough."""
 
     state: State
     why: str
+    found: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +359,7 @@ def _onward(intent: Intent, see: Situation, now_s: float) -> Step:
     waiting = next((Wait(why) for holds, why in waits if holds), None)
     if waiting is not None:
         return waiting
-    return _promotion(see.pin) if intent.state is State.WARNED else _ending(intent, now_s)
+    return _promotion(see) if intent.state is State.WARNED else _ending(intent, now_s)
 
 
 def _ending(intent: Intent, now_s: float) -> Step:
@@ -370,8 +373,14 @@ def _ending(intent: Intent, now_s: float) -> Step:
     return Cancel()
 
 
-def _promotion(pin: Pin | None) -> Step:
-    """Stop only on a verified pin: without one the stop has become a warning."""
-    if pin is None or pin.state in (PinState.LOST, PinState.DROPPED):
-        return GiveUp(State.ABANDONED, f"no safe checkpoint: {pin.why if pin else 'none was pinned'}")
-    return Promote(pin) if pin.safe else Wait("its best checkpoint is not pinned yet")
+def _promotion(see: Situation) -> Step:
+    """Stop only on a verified pin, or on a logged model where that counts: without one the stop becomes a warning."""
+    pin = see.pin
+    if pin is None:
+        return GiveUp(State.ABANDONED, "no safe checkpoint: none was pinned")
+    if pin.is_lost(logged_models=see.logged_models):
+        alone = pin.state is PinState.LOGGED
+        why = f"it is the logged model {pin.path} alone, which no stop rests on here" if alone else pin.why
+        return GiveUp(State.ABANDONED, f"no safe checkpoint: {why}", pin if alone else None)
+    held = pin.holds(logged_models=see.logged_models)
+    return Promote(pin) if held else Wait("its best checkpoint is not pinned yet")

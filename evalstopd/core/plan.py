@@ -185,7 +185,8 @@ def _wanted_pin(case: Case, watch: Watch, held: Sequence[Pin], now_s: float) -> 
     same = earlier is not None and (earlier.restarts, earlier.score) == (watch.best_life, watch.best_score)
     if same:
         return ()
-    state = PinState.WANTED if earlier is None else PinState.OUTDATED
+    nothing_to_drop = earlier is None or earlier.state is PinState.LOGGED
+    state = PinState.WANTED if nothing_to_drop else PinState.OUTDATED
     since_s = _not_before(watch, earlier)
     return (Pin(watch.key, watch.best_step, watch.best_score, state, now_s, watch.best_life, since_s),)
 
@@ -246,7 +247,9 @@ def _may_trigger(case: Case, watch: Watch, known: Known) -> bool:
         return watch.key not in known.booked
     if watch.key in known.open_intents or known.killed:
         return False
-    lost = any(pin.step == watch.best_step and pin.state is PinState.LOST for pin in known.pins.get(watch.key, ()))
+    counts = case.standing.terms.logged_models
+    pins = known.pins.get(watch.key, ())
+    lost = any(pin.step == watch.best_step and pin.is_lost(logged_models=counts) for pin in pins)
     return not (lost and watch.key in known.triggered)
 
 
@@ -257,7 +260,7 @@ def _early(case: Case, watch: Watch, newest: Verdict, known: Known, now_s: float
 
 
 def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
-    """Return the step with the best smoothed score of the maximum and the safe pins; None for rules blind to noise.
+    """Return the step with the best smoothed score of the maximum and the pins that hold; None if blind to noise.
 
     So another checkpoint is kept than the maximum's only where it is better, never for want of the maximum's pin. A
     pin counts only for the eval of the life that saved it.
@@ -266,7 +269,9 @@ def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
     if not reckons_with_noise(terms):
         return None
     lives = {each.step: each.life for each in case.evals}
-    safe = {pin.step for pin in pins if pin.safe and lives.get(pin.step) == pin.restarts}
+    safe = {
+        pin.step for pin in pins if pin.holds(logged_models=terms.logged_models) and lives.get(pin.step) == pin.restarts
+    }
     top = best(case.evals, terms.mode)
     found = best_smoothed(case.evals, terms.mode, safe | {top.step} if top is not None else safe)
     return found.step if found is not None else None

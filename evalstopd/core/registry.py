@@ -8,6 +8,8 @@ from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import JobKey
 
 ALIAS = "evalstop-best"
+MODELS = "models:/"
+"""How the tracker's addresses of models begin; a path of the keeper's is absolute."""
 WANTED, WAITING, REFUSED = "wanted", "waiting", "refused"
 """What `Intent.model` says until the model version is there: to be registered; the same, and said to wait; never."""
 PENDING = frozenset({WANTED, WAITING})
@@ -22,6 +24,11 @@ _PROMOTED = (State.PROMOTED, State.SIGNALLED, State.CANCELLED, State.HELD, State
 def asks(intent: Intent) -> bool:
     """Tell whether the intent's published checkpoint is still to be registered."""
     return intent.model in PENDING and intent.state in _PROMOTED
+
+
+def is_logged(kept_path: str) -> bool:
+    """Tell whether a kept checkpoint is a logged model, not the keeper's files."""
+    return kept_path.startswith(MODELS)
 
 
 def check_template(template: str) -> None:

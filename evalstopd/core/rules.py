@@ -50,8 +50,9 @@ class Rules:
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
     written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
     the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
-    `trust` says which proofs of a binding count beside the comment. Of `actions` the first that fits a job says how it
-    is stopped, else `action`.
+    With `logged_models` a stop may rest on a checkpoint that is nothing but a logged model of a run whose points are
+    trusted. `trust` says which proofs of a binding count beside the comment. Of `actions` the first that fits a job
+    says how it is stopped, else `action`.
     """
 
     rung: Rung = Rung.OBSERVE
@@ -74,6 +75,7 @@ class Rules:
     action: StopAction = StopAction.CANCEL
     trust: Trust = COMMENT_ONLY
     actions: tuple[ActionRule, ...] = ()
+    logged_models: bool = False
 
     def action_for(self, partition: str, metric: str, rule: str) -> StopAction:
         """Return how a job of a partition, with a metric and judged by a rule, is stopped."""
@@ -135,6 +137,7 @@ def site_terms(rules: Rules, partition: str = "") -> Terms:
         notice_s=rules.notice_s,
         action=rules.action_for(partition, metric, rules.rule),
         items=rules.items,
+        logged_models=_models_count(rules),
     )
 
 
@@ -161,6 +164,7 @@ def standing(
         notice_s=max(first.notice_s, rules.notice_s),
         action=first.action.at_most(rules.action_for(partition, metric, rule)),
         items=_fewest(first, wishes, rules),
+        logged_models=first.logged_models and _models_count(rules),
     )
     if not held:
         return Standing(terms, why)
@@ -198,6 +202,11 @@ def reckons_with_noise(terms: Terms) -> bool:
 
 def _trusted(rules: Rules) -> bool:
     return rules.server is ServerClass.AUTHENTICATED or bool(rules.open_server_accepted)
+
+
+def _models_count(rules: Rules) -> bool:
+    """Tell whether logged models count; never where anybody may make one in another's run."""
+    return rules.logged_models and _trusted(rules)
 
 
 def _ceiling(first: Terms, wishes: Wishes, rules: Rules) -> Rung:

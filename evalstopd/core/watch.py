@@ -12,7 +12,8 @@ class Terms:
 
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
     notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
-    eval, where the site says it (0: unknown).
+    eval, where the site says it (0: unknown). With `logged_models` a checkpoint that is nothing but a logged model of
+    the run's may be what a stop rests on.
     """
 
     rung: Rung
@@ -23,6 +24,7 @@ class Terms:
     notice_s: float = 0.0
     action: StopAction = StopAction.CANCEL
     items: int = 0
+    logged_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,14 @@ class PinState(StrEnum):
     """The life of a pin; only PINNED and PUBLISHED are safe to stop on.
 
     OUTDATED: a later life evaluated the step anew, so what is pinned is another checkpoint than the best one.
+    LOGGED: nothing is pinned; the checkpoint is a logged model of the run's, whole by the tracker's word.
     """
 
     WANTED = "wanted"
     OUTDATED = "outdated"
     PINNED = "pinned"
     PUBLISHED = "published"
+    LOGGED = "logged"
     LOST = "lost"
     DROPPED = "dropped"
 
@@ -140,6 +144,7 @@ class Pin:
 
     `restarts` is the life that evaluated, and saved, the step. A checkpoint completed before `since_s` (seconds
     since the epoch) is another one under the same name. `tries` counts the times the keeper failed on it.
+    Of a logged model `path` is its address in the tracker, `manifest` the digest of the tracker's listing of it.
     """
 
     key: JobKey
@@ -160,6 +165,15 @@ class Pin:
     def safe(self) -> bool:
         """Tell whether this pin was linked whole and verified."""
         return self.state in (PinState.PINNED, PinState.PUBLISHED)
+
+    def holds(self, *, logged_models: bool) -> bool:
+        """Tell whether a stop may rest on it, where logged models count or do not."""
+        return self.safe or (logged_models and self.state is PinState.LOGGED)
+
+    def is_lost(self, *, logged_models: bool) -> bool:
+        """Tell whether nothing will come of it that a stop may rest on."""
+        alone = self.state is PinState.LOGGED and not logged_models
+        return alone or self.state in (PinState.LOST, PinState.DROPPED)
 
 
 @dataclass(frozen=True, slots=True)

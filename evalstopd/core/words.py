@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Rung, StopAction
-from evalstopd.core.watch import EarlyWarning, Watch
+from evalstopd.core.registry import is_logged
+from evalstopd.core.watch import EarlyWarning, Pin, PinState, Watch
 from evalstopd.core.wishes import KEEP, UNDO
 
 TAG_PREFIX = "evalstop."
+PINNED, LOGGED = "pinned files", "a logged model, not pinned: the tracking server keeps its files"
+"""What kind of checkpoint it is that was kept."""
 
 
 def sentence(intent: Intent, *, done: bool = False) -> str:
@@ -36,10 +39,19 @@ def how(action: StopAction) -> str:
 
 
 def kept(intent: Intent) -> str:
-    """Return which checkpoint was kept."""
+    """Return which checkpoint was kept, and by whom."""
     if not intent.kept_path:
         return "no checkpoint was published"
+    if is_logged(intent.kept_path):
+        return f"best checkpoint, step {intent.evidence.kept_step}: {intent.kept_path}, {LOGGED}"
     return f"best checkpoint, step {intent.evidence.kept_step}, kept at {intent.kept_path}"
+
+
+def found_as(pin: Pin) -> str:
+    """Return what became of a wanted checkpoint: where it is and of which kind, or why it is not."""
+    if pin.state is PinState.LOGGED:
+        return f"{pin.path}, {LOGGED}; by its listing {pin.files} files, {pin.size} bytes"
+    return f"{pin.state.value} {pin.path or pin.why}"
 
 
 def run_tags(intent: Intent) -> Mapping[str, str]:
@@ -54,10 +66,16 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "best_score": f"{intent.evidence.best_score:.6g}",
         "kept_step": str(intent.evidence.kept_step) if intent.kept_path else "",
         "checkpoint": intent.kept_path,
+        "checkpoint_kind": kind(intent.kept_path),
         "intent": intent.id,
         "model": intent.model if intent.model.startswith("models:/") else "",
     }
     return {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value}
+
+
+def kind(kept_path: str) -> str:
+    """Return what kind of checkpoint is kept there; empty where none is."""
+    return (LOGGED if is_logged(kept_path) else PINNED) if kept_path else ""
 
 
 def undo_line(intent: Intent) -> str:

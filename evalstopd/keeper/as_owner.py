@@ -6,8 +6,10 @@ Checkpoints are found by step in the layouts of trainers that tell when one is w
 Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ with step-N, step-N.json, best.
 """
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -16,14 +18,14 @@ import shutil
 import stat
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 MAX_REQUEST = 64 * 1024  # bytes
-MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
+MAX_JSON = 16 * 1024**2  # bytes of a training log, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
 MAX_DEPTH = 8  # of folders in a checkpoint
 MAX_ANSWER = 60_000  # bytes: the pipe to the keeper holds 64 KiB, and is read when this process has ended
@@ -32,9 +34,15 @@ MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents
 MAX_NAME = 250  # characters of a metric's name
 MARKER = "trainer_state.json"  # Hugging Face's trainers write it last
 CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,15}", re.ASCII)
+CSV = "metrics.csv"  # of Lightning's CSVLogger, in lightning_logs/version_N, where ModelCheckpoint makes `checkpoints`
+CSV_RUNS, CSV_RUN, CSV_CHECKPOINTS = "lightning_logs", re.compile(r"version_[0-9]{1,9}", re.ASCII), "checkpoints"
 LOGGED_BESIDE = ("stderr", "_n", "_items", "samples", "runtime", "samples_per_second", "example_count")
 TRACKER = "latest_checkpointed_iteration.txt"  # verl writes it last, beside its checkpoints
 MAX_TRACKER = 32  # bytes of it
+SHARDED = ".ckpt"  # so end Lightning's folders, of its FSDP, model-parallel and DeepSpeed strategies
+LAST, INDEX = "meta.pt", ".metadata"  # FSDP: written last, by one process, after the index that torch writes last
+TAG = "latest"  # DeepSpeed: one process writes it after its own shards, while others may still write theirs
+SKEW_NS = 2 * 10**9  # by which the clocks of nodes that write to one folder may differ
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt")
 STEP = re.compile(r"(?:^|[^A-Za-z])step([=_-]?)([0-9]{1,15})(?![0-9])", re.ASCII)  # in the name of a file
 NOT_LINKABLE = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP}  # a copy may still work
@@ -54,7 +62,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last three are of verbs pin and log only."""
+    """What the keeper passes on; the last four are of verbs pin and log only."""
 
     verb: str
     uid: int
@@ -66,6 +74,7 @@ class Request(NamedTuple):
     since_s: int = 0
     metric: str = ""
     score: float = 0.0
+    later: int = 0
 
 
 class Entry(NamedTuple):
@@ -151,16 +160,20 @@ def listing(folder: int, limits: Request, only: str = "") -> list[Entry]:
 class Source(NamedTuple):
     """A step's checkpoint: a folder, or one file in it, and what its trainer writes last.
 
-    That is a file in the checkpoint (MARKER), one beside it (TRACKER, open), or the end of the file itself.
+    That is a file in the checkpoint (MARKER; of a `sharded` one LAST or TAG), one beside it (TRACKER, open), or the end
+    of the file itself.
     """
 
     folder: int
     only: str = ""
     tracker: int | None = None
+    sharded: bool = False
 
-    def require_complete(self, step: int, entries: list[Entry]) -> None:
+    def require_complete(self, step: int, later: int, entries: list[Entry]) -> None:
         """Refuse what the trainer has not finished."""
-        if self.tracker is not None:
+        if self.sharded:
+            self._require_shards(later, {entry.path: entry.mtime_ns for entry in entries})
+        elif self.tracker is not None:
             with open_file(self.tracker, TRACKER) as file:
                 said, written_ns = file.read(MAX_TRACKER), os.fstat(file.fileno()).st_mtime_ns
             newest = int(said) if said.isdigit() else -1
@@ -169,15 +182,31 @@ class Source(NamedTuple):
         elif not self.only and MARKER not in {entry.path for entry in entries}:
             raise Refusal("incomplete", f"no {MARKER}")
 
+    def _require_shards(self, later: int, written_ns: dict[str, int]) -> None:
+        """Refuse shards of which one process may still be writing.
+
+        DeepSpeed's processes wait for each other after the last file: a training that has logged a later eval is past
+        that, and nothing in the folder tells as much.
+        """
+        if LAST in written_ns:
+            late = max(written_ns.values()) > written_ns[LAST] + SKEW_NS
+            if INDEX not in written_ns or late:
+                raise Refusal("incomplete", f"{LAST} is older than the shards, or there is no {INDEX}")
+        elif TAG not in written_ns or len(written_ns) == 1:
+            raise Refusal("incomplete", f"no {LAST} and no {TAG} with shards: a process still writes, or none we know")
+        elif not later:
+            raise Refusal("incomplete", "processes may still write their shards: a later eval will tell that none does")
+
     def completed_ns(self, entries: list[Entry]) -> int:
         """Return when it was finished; of what is not, some time in the future."""
         in_it = self.tracker is None and not self.only
-        last = [entry.mtime_ns for entry in entries if entry.path == MARKER or not in_it]
+        last_files = (LAST, TAG) if self.sharded else (MARKER,)
+        last = [entry.mtime_ns for entry in entries if entry.path in last_files or not in_it]
         return max(last, default=2**63)
 
 
 def find(output: int, step: int) -> Source:
-    """Find a step's checkpoint: Hugging Face's folder, verl's, or one file that has the step in its name."""
+    """Find a step's checkpoint: Hugging Face's folder, verl's, or a file or Lightning's folder named by the step."""
     with suppress(Missing):
         return Source(enter(output, f"checkpoint-{step}"))
     with suppress(Missing):
@@ -185,11 +214,14 @@ def find(output: int, step: int) -> Source:
     found = [(rank, name) for name in list_anew(output) if (rank := rank_of(output, name, step))]
     if not found:
         raise Missing("missing", f"no checkpoint of step {step}")
-    return Source(output, only=max(found)[1])
+    name = max(found)[1]
+    if stat.S_ISDIR(os.lstat(name, dir_fd=output).st_mode):
+        return Source(enter(output, name), sharded=True)
+    return Source(output, only=name)
 
 
 def rank_of(output: int, name: str, step: int) -> tuple[bool, int] | None:
-    """Tell how well a file's name says that it is the step's: the rank of the newest is the highest.
+    """Tell how well the name of a file, or of a folder of shards, says that it is the step's: the newest ranks highest.
 
     Lightning's `step=50` is the number of steps done; its logger counts from 0 and calls the same step 49.
     """
@@ -198,7 +230,8 @@ def rank_of(output: int, name: str, step: int) -> tuple[bool, int] | None:
         return None
     lightnings = said[0][0] == "=" and name.endswith(".ckpt") and int(said[0][1]) == step + 1
     status = os.lstat(name, dir_fd=output)
-    fits = stat.S_ISREG(status.st_mode) and (lightnings or int(said[0][1]) == step)
+    kind = stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and name.endswith(SHARDED))
+    fits = kind and (lightnings or int(said[0][1]) == step)
     return (lightnings, status.st_mtime_ns) if fits else None
 
 
@@ -248,37 +281,60 @@ def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
         return []
 
 
-def newest_log(output: int, since_s: int) -> str:
-    """Return where the newest training log lies that was written since a moment: in the output folder, or just below.
-
-    What lies there is only ranked here: it is judged when it is opened.
-    """
+def log_places(output: int) -> Iterator[str]:
+    """Yield where a training log may lie below an output folder: beside or in checkpoints, where CSVLogger writes."""
+    yield from (MARKER, CSV)
     with os.scandir(output) as names:
-        folders = [each.name for each in islice(names, MAX_NAMES) if CHECKPOINT.fullmatch(each.name)]
+        folders = [each.name for each in islice(names, MAX_NAMES)]
+    yield from (f"{name}/{MARKER}" for name in folders if CHECKPOINT.fullmatch(name))
+    if CSV_RUNS in folders:
+        with suppress(Refusal, OSError), os.scandir(enter(output, CSV_RUNS)) as names:
+            runs = [each.name for each in islice(names, MAX_NAMES) if CSV_RUN.fullmatch(each.name)]
+            yield from (f"{CSV_RUNS}/{name}/{CSV}" for name in runs)
+
+
+def newest_log(places: Iterable[tuple[int, str]], since_s: int) -> tuple[int, str]:
+    """Return the newest of these files that was written since a moment, as a folder and a path below it.
+
+    A table counts only where there is no log of the trainer's own: scripts write files of that name, too. What lies
+    there is only ranked here: it is judged when it is opened.
+    """
     found = []
-    for path in (MARKER, *(f"{name}/{MARKER}" for name in folders)):
+    for folder, path in places:
         with suppress(OSError):
-            found.append((os.lstat(path, dir_fd=output).st_mtime_ns, path))
-    written_ns, path = max(found, default=(0, ""))
-    if not path or written_ns < since_s * 10**9:
-        raise Missing("missing", f"no {MARKER} written since the job's present life began")
-    return path
+            written_ns = os.lstat(path, dir_fd=folder).st_mtime_ns
+            if written_ns >= since_s * 10**9:
+                found.append((path.endswith(MARKER), written_ns, path, folder))
+    if not found:
+        raise Missing("missing", f"no {MARKER} or {CSV} written since the job's present life began")
+    *_, path, folder = max(found)
+    return folder, path
 
 
-def series_of(text: bytes, metric: str) -> dict[str, list[tuple[int, float]]]:
+def series_of(name: str, text: bytes, metric: str) -> dict[str, list[tuple[int, float]]]:
     """Return what a trainer logged as the metric and, with it, of its noise: (step, value) by name."""
     found: dict[str, list[tuple[int, float]]] = {}
     try:
-        for entry in json.loads(text)["log_history"]:
+        for entry in rows_of(text, metric) if name == CSV else json.loads(text)["log_history"]:
             step = entry.get("step") if metric in entry else None
             if type(step) is not int or not 0 <= step < 10**15:
                 continue
-            for name in filter(partial(tells, metric), entry):
-                if math.isfinite(value := float(entry[name])):
-                    found.setdefault(name, []).append((step, value))
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
-        raise Refusal("incomplete", f"no readable log in {MARKER}") from None
+            for key in filter(partial(tells, metric), entry):
+                if math.isfinite(value := float(entry[key])):
+                    found.setdefault(key, []).append((step, value))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, csv.Error):
+        raise Refusal("incomplete", f"no readable log in {name}") from None
     return found
+
+
+def rows_of(text: bytes, metric: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a table, empty cells left out. The last line may be half written: it has no end yet."""
+    lines = csv.reader(io.StringIO(text[: text.rfind(b"\n") + 1].decode(), newline=""))
+    names = next(lines, [])
+    wanted = [(at, name) for at, name in enumerate(names) if name == "step" or tells(metric, name)]
+    for line in lines:
+        filled = ((name, line[at]) for at, name in wanted if at < len(line) and line[at])
+        yield {name: int(cell) if name == "step" else cell for name, cell in filled}
 
 
 def tells(metric: str, name: str) -> bool:
@@ -405,7 +461,7 @@ class Pin:
         sizes = [entry[:2] for entry in entries]
         if listing(source.folder, self.asked, source.only) != before or sizes != [entry[:2] for entry in before]:
             raise Refusal("incomplete", "the checkpoint changed while it was pinned")
-        source.require_complete(self.asked.step, entries)
+        source.require_complete(self.asked.step, self.asked.later, entries)
         require_whole(target, entries, "incomplete")
         if listing(target, self.asked) != entries:
             raise Refusal("incomplete", "still being written")
@@ -451,18 +507,25 @@ class Pin:
 
     def log(self) -> dict[str, Any]:
         """Read the newest training log of the job's present life."""
-        output = enter(self.above, self.asked.output_dir.split("/")[-1])
-        path = newest_log(output, self.asked.since_s)
-        folder, _, name = path.rpartition("/")
-        with open_file(enter(output, folder) if folder else output, name) as file:
+        last = self.asked.output_dir.split("/")[-1]
+        output = enter(self.above, last)
+        places = [(output, path) for path in log_places(output)]
+        if last == CSV_CHECKPOINTS and os.fstat(self.above).st_uid == self.asked.uid:
+            places.append((self.above, CSV))
+        at, path = newest_log(places, self.asked.since_s)
+        *folders, name = path.split("/")
+        shown = path if at == output else f"../{path}"
+        for folder in folders:
+            at = enter(at, folder)
+        with open_file(at, name) as file:
             fresh = os.fstat(file.fileno()).st_mtime_ns >= self.asked.since_s * 10**9
             text = file.read(MAX_JSON + 1)
         if not fresh or len(text) > MAX_JSON:
-            raise Refusal("refused", f"{path} has more than {MAX_JSON} bytes, or was changed meanwhile")
-        series = series_of(text, self.asked.metric)
-        answer = {"ok": True, "file": path, "digest": hashlib.sha256(text).hexdigest(), "series": series}
+            raise Refusal("refused", f"{shown} has more than {MAX_JSON} bytes, or was changed meanwhile")
+        series = series_of(name, text, self.asked.metric)
+        answer = {"ok": True, "file": shown, "digest": hashlib.sha256(text).hexdigest(), "series": series}
         if len(json.dumps(answer)) > MAX_ANSWER:
-            raise Refusal("refused", f"{path} has more evals than an answer holds")
+            raise Refusal("refused", f"{shown} has more evals than an answer holds")
         return answer
 
     def _home(self, *, make: bool = False) -> int:

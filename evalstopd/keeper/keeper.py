@@ -42,6 +42,7 @@ SHAPES_OF_PIN = {  # the same, of verbs pin and log alone
     "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint or log complete before is another one under the same name,
     "metric": (str, r".{0,250}"),  # and so is one whose trainer logged another score of this metric
     "score": (float, r"[-+0-9.e]{1,30}"),
+    "later": (int, r"[01]"),  # 1: the training has logged a later eval, so whatever it saved at the step is saved
 }
 
 

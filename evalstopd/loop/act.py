@@ -22,7 +22,7 @@ from evalstopd.core.intent import (
 from evalstopd.core.model import Job, Rung, StopAction
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
-from evalstopd.core.words import how, sentence, told_before, veto_line, when
+from evalstopd.core.words import LOGGED, how, sentence, told_before, veto_line, when
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -97,8 +97,8 @@ class Acts:
                 return self._warn(intent)
             case Promote(pin=pin):
                 return self._promote(intent, pin)
-            case GiveUp(state=state, why=why):
-                return self._give_up(intent, state, why)
+            case GiveUp(state=state, why=why, found=pin):
+                return self._give_up(intent, state, why, pin)
             case NoteCancelled():
                 return self._aftermath.take(intent, step)
             case Cancel() | SendSignal() | Confirm() | Hold() | Undo() | Wait():
@@ -123,29 +123,59 @@ class Acts:
         return intent
 
     def _promote(self, intent: Intent, pin: Pin) -> Intent:
+        return self._promote_model(intent, pin) if pin.state is PinState.LOGGED else self._publish(intent, pin)
+
+    def _promote_model(self, intent: Intent, pin: Pin) -> Intent:
+        """Let the logged model be the job's best, after another look: there is nothing to publish."""
+        models = self.scene.ports.models
+        if models is None:
+            return self._give_up(intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model")
+        if self.scene.desk.mute:
+            return intent
+        try:
+            report = models.verify(intent.evidence.run_id, pin.path)
+        except Unavailable as error:
+            self.scene.desk.mute.append(str(error))
+            self.scene.tally.trouble(f"MLflow: {error}")
+            return intent
+        except (Rejected, CheckpointMissing, CheckpointIncomplete) as error:
+            return self._lost(intent, pin, str(error))
+        if report.listing != pin.manifest:
+            return self._lost(intent, pin, "the files of its logged model are others than when it was found")
+        text = f"step {pin.step} is {report.uri}, {LOGGED}: {report.files} files, {report.size} bytes by its listing"
+        return self._promoted(intent, pin, text, report.uri)
+
+    def _lost(self, intent: Intent, pin: Pin, why: str) -> Intent:
+        self.scene.ports.store.record(Changes(pins=(replace(pin, state=PinState.LOST, why=why),)))
+        return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {why}")
+
+    def _publish(self, intent: Intent, pin: Pin) -> Intent:
         place = self.scene.desk.place(pin)
         if place is None:
             return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
         try:
             report = self.scene.ports.keeper.publish(place)
         except (Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
-            lost = replace(pin, state=PinState.LOST, why=str(error))
-            self.scene.ports.store.record(Changes(pins=(lost,)))
-            return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {error}")
+            return self._lost(intent, pin, str(error))
         except Unavailable as error:
             self.scene.tally.trouble(f"keeper: {error}")
             return intent
         self.scene.ports.store.record(Changes(pins=(replace(pin, state=PinState.PUBLISHED),)))
         text = f"step {pin.step} published as {report.path}, {report.files} files, manifest {report.manifest}"
+        return self._promoted(intent, pin, text, report.path)
+
+    def _promoted(self, intent: Intent, pin: Pin, text: str, path: str) -> Intent:
         watch = self.scene.watches.get(intent.key)
         kept_s = max(pin.wanted_s, (watch.started_s if watch is not None else None) or 0.0)
         model = WANTED if self.scene.ports.registry is not None else ""
-        intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=report.path, kept_s=kept_s, model=model)
+        intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=path, kept_s=kept_s, model=model)
         self.scene.tag_later(intent)
         return intent
 
-    def _give_up(self, intent: Intent, state: State, why: str) -> Intent:
-        intent = self.scene.moved(intent, state, why, note=why)
+    def _give_up(self, intent: Intent, state: State, why: str, found: Pin | None = None) -> Intent:
+        """Close the intent; the run's readers are told of a logged model that was found, although it holds no stop."""
+        path = found.path if found is not None else intent.kept_path
+        intent = self.scene.moved(intent, state, why, note=why, kept_path=path)
         self.scene.tag_later(intent)
         return intent
 

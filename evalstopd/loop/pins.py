@@ -2,17 +2,18 @@
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evalstopd.core.model import JobKey, Rung
 from evalstopd.core.watch import Pin, PinState, Watch
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
-from evalstopd.ports import Changes, PinPlace, Ports
+from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 
 _UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
 _MOST_TRIES = 3
+_NOT_COMING = 2  # evals after which a checkpoint that is not there is not coming any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class PinDesk:
     """The keeper's calls for one pass; `watches` are as this pass recorded them, `held` what open intents keep.
 
     After `until_s` only what an open intent waits for is still served: one owner's slow files must not cost the
-    others their pass.
+    others their pass. `mute` says why the tracker is not asked for logged models any more in this pass.
     """
 
     ports: Ports
@@ -30,6 +31,7 @@ class PinDesk:
     tally: Tally
     held: frozenset[tuple[JobKey, int]] = frozenset()
     until_s: float = float("inf")
+    mute: list[str] = field(default_factory=list)
 
     def serve(self, pins: Sequence[Pin]) -> tuple[Pin, ...]:
         """Pin what is wanted, then drop what is surplus, as far as the pass's time goes; return all as they stand."""
@@ -94,9 +96,43 @@ class PinDesk:
 
     def _not_yet(self, pin: Pin, why: str) -> Pin:
         """A checkpoint may be written after its eval is logged; two evals later it is not coming any more."""
-        evals = [point.step for point in self.seen.readings[pin.key].points] if pin.key in self.seen.readings else []
-        later = len({step for step in evals if step > pin.step})
-        return replace(pin, state=PinState.LOST if later >= 2 else PinState.WANTED, why=why)
+        later = self._later(pin)
+        return self._logged(pin, why, later) if later else replace(pin, state=PinState.WANTED, why=why)
+
+    def _later(self, pin: Pin) -> int:
+        """Return how many later evals this pass has read; those of an earlier life came before the step's, by time."""
+        points = self.seen.readings[pin.key].points if pin.key in self.seen.readings else ()
+        own = [each.timestamp_ms for each in points if (each.step, each.value) == (pin.step, pin.score)]
+        since_ms = max(own, default=0) if pin.restarts else 0
+        return len({each.step for each in points if each.step > pin.step and each.timestamp_ms >= since_ms})
+
+    def _logged(self, pin: Pin, why: str, later: int) -> Pin:
+        """Look for a checkpoint among the run's logged models, once a later eval shows that no file is coming."""
+        facts, models = self.seen.readings[pin.key].facts, self.ports.models
+        waiting = replace(pin, state=PinState.LOST if later >= _NOT_COMING else PinState.WANTED, why=why)
+        if models is None or not facts.models:
+            return waiting
+        if self.mute:
+            return replace(waiting, state=PinState.WANTED, why=f"{why}; its logged models: {self.mute[0]}")
+        query = ModelQuery(facts.run_id, pin.step, int(pin.since_s), self.watches[pin.key].metric_now, pin.score)
+        try:
+            found = models.find(query)
+        except Unavailable as error:
+            self.mute.append(str(error))
+            self.tally.trouble(f"MLflow: {error}")
+            return replace(waiting, state=PinState.WANTED, why=f"{why}; its logged models: {error}")
+        except (CheckpointMissing, CheckpointIncomplete, Rejected) as error:
+            return replace(waiting, why=f"{why}; {error}")
+        self.tally.add("logged models found")
+        return replace(
+            pin,
+            state=PinState.LOGGED,
+            path=found.uri,
+            files=found.files,
+            size=found.size,
+            manifest=found.listing,
+            why="",
+        )
 
     def _renew(self, pin: Pin) -> Pin:
         """Drop what the earlier pin of this step holds: the step was evaluated, and saved, anew."""
@@ -122,7 +158,8 @@ class PinDesk:
         if watch is None or one is None or not watch.output_dir:
             return None
         folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
-        return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, int(pin.since_s), watch.metric_now, pin.score)
+        since_s, later = int(pin.since_s), self._later(pin) > 0
+        return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:

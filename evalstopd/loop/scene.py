@@ -8,7 +8,7 @@ from evalstopd.core.caps import Decision
 from evalstopd.core.intent import Intent, Situation, State, Step, next_step
 from evalstopd.core.model import Job, JobKey, Life, Rung
 from evalstopd.core.rules import Rules, standing
-from evalstopd.core.watch import Pin, Watch
+from evalstopd.core.watch import Pin, Terms, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import run_tags
 from evalstopd.errors import Rejected, Unavailable
@@ -104,6 +104,7 @@ class Scene:
             next_life=_next_life(intent, job),
             held=job is not None and job.held,
             later=self.seen.endings.get(ending_query(intent)),
+            logged_models=watch is not None and self._terms(watch, wishes).logged_models,
         )
 
     def _rung(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Rung:
@@ -123,11 +124,15 @@ class Scene:
         needs_no_comment = bound.proof is not Proof.COMMENT
         return watch.run_id == (wishes.run_id or (bound.run_id if needs_no_comment else None))
 
+    def _terms(self, watch: Watch, wishes: Wishes) -> Terms:
+        """Return the terms that the job is judged by with these wishes."""
+        return standing(watch.terms, wishes, self.rules).terms
+
     def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""
         if watch is None:
             return True
-        now, then = standing(watch.terms, wishes, self.rules).terms, intent.evidence
+        now, then = self._terms(watch, wishes), intent.evidence
         return wishes.faults != () or (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
 
 

@@ -1,22 +1,45 @@
 """The ports with a stopwatch round each call."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from evalstopd.errors import EvalstopError
 from evalstopd.meters.port import Meters
-from evalstopd.ports import Ports
+from evalstopd.ports import Ports, Promoted, Registered, Registry
 
 MEASURED = ("cluster", "metrics", "finder", "gate", "runs", "keeper", "store", "notifier")
+OPTIONAL = ("models",)
+"""Ports that a site may do without."""
 
 
 def measured(ports: Ports, meters: Meters, now_s: Callable[[], float]) -> Ports:
-    """Return the same ports, each call of which is counted and timed."""
-    wrapped: dict[str, Any] = {name: Measured(getattr(ports, name), name, meters, now_s) for name in MEASURED}
-    return replace(ports, **wrapped)
+    """Return the same ports, each call of which is counted and timed; of the registry its answers are counted."""
+    there = (*MEASURED, *(name for name in OPTIONAL if getattr(ports, name) is not None))
+    wrapped: dict[str, Any] = {name: Measured(getattr(ports, name), name, meters, now_s) for name in there}
+    counted = CountedRegistry(ports.registry, meters) if ports.registry is not None else None
+    return replace(ports, registry=counted, **wrapped)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRegistry:
+    """The registry, which asks in a thread of its own: its calls take no time and never fail, its answers tell."""
+
+    port: Registry
+    meters: Meters
+
+    def register(self, checkpoints: Sequence[Promoted]) -> None:
+        """Ask for versions of these checkpoints."""
+        self.port.register(checkpoints)
+
+    def registered(self) -> Sequence[Registered]:
+        """Return what became of checkpoints, and count it."""
+        answers = self.port.registered()
+        for each in answers:
+            self.meters.registered("made" if each.where else "refused" if each.refused else "later")
+        return answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,5 +29,8 @@ class Meters(Protocol):
     def failed(self, port: str, verb: str, error: str, number: int = 1) -> None:
         """Take errors that a call of a port came to, by their kind."""
 
+    def registered(self, result: str) -> None:
+        """Take what became of a checkpoint that was to be a model version: `made`, `refused` or `later`."""
+
     def stands(self, standing: Standing) -> None:
         """Take how things stand."""

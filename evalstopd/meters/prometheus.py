@@ -35,6 +35,7 @@ class PrometheusMeters:
             ("port_errors", "Errors by port; a call about many runs may come to several.", ("port", "call", "error")),
             ("evals", "New evals read.", ()),
             ("verdicts", "Verdicts on jobs whose curves were read.", ("verdict",)),
+            ("registrations", "Model versions: made, refused for good, or to be asked for later.", ("result",)),
             ("acts", "What passes did, by kind.", ("act",)),
             ("freed_gpu_hours", "GPU-hours from stops to the jobs' time limits; jobs without one are left out.", ()),
         ):
@@ -74,6 +75,10 @@ class PrometheusMeters:
     def failed(self, port: str, verb: str, error: str, number: int = 1) -> None:
         """Take errors that a call of a port came to."""
         self._counters["port_errors"].labels(port, verb, error).inc(number)
+
+    def registered(self, result: str) -> None:
+        """Take what became of a checkpoint that was to be a model version."""
+        self._counters["registrations"].labels(result).inc()
 
     def stands(self, standing: Standing) -> None:
         """Take how things stand."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
-from evalstopd.core.words import early_state, unsure
+from evalstopd.core.words import early_state, found_as, unsure
 from evalstopd.priorities import Place
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import plain
@@ -85,13 +85,16 @@ def priority_table(rows: Sequence[Place]) -> RenderableType:
     return table
 
 
-def explanation(found: Explanation) -> RenderableType:
-    """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why."""
+def explanation(found: Explanation, proofs: str = "") -> RenderableType:
+    """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why.
+
+    `proofs` tells the owner of a job without a run how it gets one.
+    """
     watch = found.watch
     proven = f" (proven by {watch.proof}, {'both ways' if watch.two_way else 'one way'})" if watch.proof else ""
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
-        f"run {plain(watch.run_id or 'none')}{plain(proven)}",
+        f"run {plain(watch.run_id)}{plain(proven)}" if watch.run_id else f"run none{f': {proofs}' if proofs else ''}",
         f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
         f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
         f"{watch.evals} evals, {watch.declines} declines now",
@@ -153,7 +156,7 @@ def _decisions(found: Explanation) -> list[str]:
         lines += [f"  {plain(unsure(intent))}"] if intent.telling else []
     lines += [f"early warning: {plain(early_state(found.watch.early))}"] if found.watch.early is not None else []
     lines += [f"credited: {c.gpu_hours:.3f} GPU-hours to {plain(c.account)}/{plain(c.user)}" for c in found.credits]
-    lines += [f"checkpoint of step {p.step}: {p.state.value} {plain(p.path or p.why, 300)}" for p in found.pins]
+    lines += [f"checkpoint of step {p.step}: {plain(found_as(p), 400)}" for p in found.pins]
     lines += [f"{when(r.at_s)}  {plain(r.text, 300)}" for r in found.remarks]
     return lines or ["nothing was decided"]
 

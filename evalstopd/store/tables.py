@@ -107,6 +107,7 @@ class WatchRow(Base):
     metric: Mapped[str]
     mode: Mapped[Mode]
     trusted: Mapped[bool]
+    logged_models: Mapped[bool]
     notice_s: Mapped[float]
     action: Mapped[StopAction]
     items: Mapped[int]

@@ -14,9 +14,11 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from evalstopd.core.model import Point
 from evalstopd.errors import Misconfigured, Unavailable
 
-# MLflow's migrations from 3.0 (logged models) to 3.17.2, under all of which the table below is what it was.
+# MLflow's migrations from 3.0 (logged models) to 3.17.2, and the last of 2.22, under all of which the table below is
+# what it was.
 KNOWN = frozenset(
     {
+        "0584bdc529eb",
         "400f98739977", "6953534de441", "bda7b8c39065", "cbc13b556ace", "770bee3ae1dd", "a1b2c3d4e5f6", "de4033877273",
         "1a0cddfcaa16", "534353b11cbc", "71994744cf8e", "3da73c924c2f", "bf29a5ff90ea", "1bd49d398cd23", "b7c8d9e0f1a2",
         "5d2d30f0abce", "c9d4e5f6a7b8", "2c33131f4dae", "d3e4f5a6b7c8", "d0e1f2a3b4c5", "c8d9e0f1a2b3", "1b5f0d9ad7c1",

@@ -84,7 +84,8 @@ class Service:
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.database}"
+        """Return where the store is: the settings' word, else an SQLite file below the directory."""
+        return str(self._settings.get("store", {}).get("url", f"sqlite:///{self.database}"))
 
     @property
     def book(self) -> Book:
@@ -261,4 +262,11 @@ def _wait(holds: Any, what: str, log: Path) -> None:
 
 
 def section(name: str, values: Mapping[str, object]) -> str:
-    return f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    """Return a section as TOML; a tuple of mappings becomes `[[name.key]]` tables."""
+    tables = {key: value for key, value in values.items() if isinstance(value, tuple)}
+    text = f"[{name}]\n" + _lines({key: value for key, value in values.items() if key not in tables})
+    return text + "".join(f"[[{name}.{key}]]\n{_lines(each)}" for key, value in tables.items() for each in value)
+
+
+def _lines(values: Mapping[str, object]) -> str:
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

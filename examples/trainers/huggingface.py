@@ -1,7 +1,8 @@
 """Fine-tune a small classifier with Hugging Face's Trainer; evaluation goes to MLflow by the Trainer's own callback.
 
 A third of the training labels are wrong, as in many a data set: the model first learns the rule, then learns the wrong
-labels by heart, and its accuracy on clean labels peaks and falls while its training loss goes on falling.
+labels by heart, and its accuracy on clean labels peaks and falls while its training loss goes on falling. With so many
+reviews that none is seen twice (--reviews 40000 --steps 1000) there is nothing to learn by heart: a healthy run.
 """
 
 import argparse
@@ -37,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--output-dir", default="out")
     parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--reviews", type=int, default=600, help="how many to train on")
     parser.add_argument("--resume", default=None, help="a checkpoint to go on from")
     options = parser.parse_args()
     set_seed(1)
@@ -74,7 +76,7 @@ def main() -> None:
             disable_tqdm=True,
             use_cpu=True,
         ),
-        train_dataset=Reviews(600, wrong=0.3, seed=1),
+        train_dataset=Reviews(options.reviews, wrong=0.3, seed=1),
         eval_dataset=Reviews(1000, wrong=0.0, seed=2),
         compute_metrics=accuracy,
     )

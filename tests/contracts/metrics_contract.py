@@ -127,6 +127,23 @@ class MetricsContract:
         answer = answer_to(world, run_id, metric)
         assert answer.points == () if isinstance(answer, RunReading) else is_one_line(answer)
 
+    @pytest.mark.parametrize(
+        "metric",
+        [
+            "val-core/openai/gsm8k/acc/mean_at_4",
+            "profiling/Time taken: GRPOTrainer.compute_loss",
+            "Güte der Läufe/评估.1_b-c",
+            "m" * 250,
+        ],
+    )
+    def test_a_metric_is_read_by_any_name_that_mlflow_allows(self, world: World, metric: str):
+        run_id = world.make_run({}, {})
+        world.log(run_id, metric, [(1, 0.5, 1), (2, 0.25, 2)])
+        answer = answer_to(world, run_id, metric)
+        assert isinstance(answer, RunReading)
+        assert [(point.step, point.value) for point in answer.points] == [(1, 0.5), (2, 0.25)]
+        assert answer.facts.metrics == {metric}
+
     def test_the_facts_are_those_of_the_run(self, world: World):
         run_id = world.make_run(
             {"slurm.job_id": "17", "note": HOSTILE}, {"output_dir": "out", "metric_for_best_model": HOSTILE}

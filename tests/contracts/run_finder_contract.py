@@ -26,6 +26,9 @@ class FinderWorld(Protocol):
     def finish(self, run_id: str, status: str) -> None:
         """End a run."""
 
+    def delete(self, run_id: str) -> None:
+        """Delete a run."""
+
 
 def tags(raw_id: str, cluster: str = "c") -> dict[str, str]:
     return {"slurm.job_id": raw_id, "slurm.cluster": cluster}
@@ -73,6 +76,12 @@ class RunFinderContract:
         world.finish(run_id, status)
 
         assert runs(world, raw_id) == ()
+
+    def test_a_deleted_run_is_not_found(self, world: FinderWorld):
+        """MLflow leaves it RUNNING."""
+        world.delete(world.make_run(tags("9401"), {}))
+
+        assert runs(world, 9401) == ()
 
     def test_a_flood_is_the_trouble_of_the_job_it_names_alone(self, world: FinderWorld):
         for _ in range(25):

@@ -26,6 +26,9 @@ class FakeTrackerWorld:
     def finish(self, run_id: str, status: str) -> None:
         self.finder.runs[run_id].status = status
 
+    def delete(self, run_id: str) -> None:
+        self.finder.runs[run_id].deleted = True
+
 
 class TestTheFakeKeepsTheContract(RunFinderContract):
     @pytest.fixture

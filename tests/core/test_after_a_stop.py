@@ -100,6 +100,15 @@ def test_which_checkpoint_was_kept() -> None:
     assert words.kept(STOPPED) == "no checkpoint was published"
     kept = replace(STOPPED, kept_path="/best", evidence=replace(EVIDENCE, chosen_step=2))
     assert words.kept(kept) == "best checkpoint, step 2, kept at /best"
+    logged = replace(kept, kept_path="models:/m-1")
+    assert words.kept(logged) == f"best checkpoint, step 2: models:/m-1, {words.LOGGED}"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("", ""), ("/x/models:/m-1", "pinned files"), ("models:/m-1", words.LOGGED)]
+)
+def test_what_was_kept_is_called_by_its_kind(path: str, kind: str) -> None:
+    assert words.kind(path) == kind
 
 
 def test_the_runs_readers_find_the_stop_in_tags() -> None:
@@ -115,6 +124,7 @@ def test_the_runs_readers_find_the_stop_in_tags() -> None:
         "evalstop.best_score": "0.666667",
         "evalstop.kept_step": "1",
         "evalstop.checkpoint": "/best",
+        "evalstop.checkpoint_kind": "pinned files",
         "evalstop.intent": STOPPED.id,
     }
     assert {"evalstop.kept_step", "evalstop.checkpoint"}.isdisjoint(words.run_tags(STOPPED)), "nothing was kept"

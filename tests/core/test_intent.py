@@ -241,7 +241,8 @@ CHANGES = {
     "fresh": st.booleans(),
     "stale": st.booleans(),
     "best_step": st.sampled_from([None, 1, 9]),
-    "pin": st.sampled_from([None, PIN, replace(PIN, state=PinState.WANTED), replace(PIN, state=PinState.LOST)]),
+    "pin": st.sampled_from([None, *(replace(PIN, state=state) for state in PinState)]),
+    "logged_models": st.booleans(),
     "killed": st.booleans(),
     "same_terms": st.booleans(),
     "ending": st.sampled_from([None, CANCELLED_END, REQUEUED_END, Ending("UNKNOWN", None)]),
@@ -325,6 +326,23 @@ def test_a_stop_without_a_checkpoint_says_what_became_of_it() -> None:
     assert next_step(at(State.WARNED), replace(GOOD, pin=None), 60.0) == GiveUp(
         State.ABANDONED, "no safe checkpoint: none was pinned"
     )
+
+
+def test_a_logged_model_holds_a_stop_only_where_the_site_lets_it_count() -> None:
+    logged = replace(PIN, state=PinState.LOGGED, path="models:/m-1")
+    counts = replace(GOOD, pin=logged, logged_models=True)
+    why = "no safe checkpoint: it is the logged model models:/m-1 alone, which no stop rests on here"
+
+    assert next_step(at(State.WARNED), counts, 60.0) == Promote(logged)
+    assert next_step(at(State.WARNED), replace(GOOD, pin=logged), 60.0) == GiveUp(State.ABANDONED, why, logged)
+
+
+@given(situations, st.floats(0, 200))
+def test_a_promotion_is_only_ever_of_what_holds(see: Situation, now_s: float) -> None:
+    step = next_step(at(State.WARNED), see, now_s)
+    if isinstance(step, Promote):
+        assert see.pin is not None
+        assert see.pin.safe or (see.logged_models and see.pin.state is PinState.LOGGED)
 
 
 def test_five_cancels_are_the_most() -> None:

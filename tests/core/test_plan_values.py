@@ -184,6 +184,8 @@ def test_a_would_be_stop_is_booked_once_and_no_kill_switch_hinders_it() -> None:
         (20, PinState.LOST, None, [40]),
         (10, PinState.LOST, 30, [40]),
         (20, PinState.PINNED, 30, [40]),
+        (20, PinState.LOGGED, 30, []),
+        (20, PinState.LOGGED, None, [40]),
     ],
 )
 def test_that_the_best_checkpoint_is_lost_is_said_once(

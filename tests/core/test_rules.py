@@ -176,6 +176,18 @@ def test_the_sites_terms_are_its_settings() -> None:
     assert not site_terms(OPEN).trusted
 
 
+def test_logged_models_count_only_by_settings_then_and_now_and_only_on_a_trusted_server() -> None:
+    counts, never = replace(SITE, logged_models=True), parse_comment("")
+    first = site_terms(counts)
+
+    assert first.logged_models
+    assert standing(first, never, counts).terms.logged_models
+    assert not standing(first, never, SITE).terms.logged_models
+    assert not standing(site_terms(SITE), never, counts).terms.logged_models
+    assert not standing(first, parse_comment("evalstop=enforce"), counts.as_open()).terms.logged_models
+    assert not site_terms(replace(OPEN, logged_models=True)).logged_models
+
+
 @pytest.mark.parametrize(
     ("first", "now", "fewest"), [(0, 0, 0), (100, 0, 100), (0, 100, 100), (100, 50, 50), (50, 100, 50)]
 )

@@ -95,3 +95,4 @@ def make_site(
     for site in made:
         site.service.stop()
         site.clear()
+        site.store.close()

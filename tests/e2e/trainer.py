@@ -1,6 +1,6 @@
 """A training job as evalstopd meets it, without the training: logs scores, saves and rotates checkpoints.
 
-Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID]
+Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID] [--models]
 """
 
 import argparse
@@ -26,10 +26,12 @@ def main() -> None:
     parser.add_argument("--metric", default=METRIC)
     parser.add_argument("--linger-s", type=float, default=60.0)
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint of an earlier life")
+    parser.add_argument("--models", action="store_true", help="log each checkpoint as a model, save no file")
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
     run, done = resumed(output) if options.resume else ("", 0)
-    run = run or make_run(options.uri, str(output))
+    experiment = make_experiment(options.uri) if options.models else "0"
+    run = run or make_run(options.uri, str(output), experiment)
     link(options.run or run, options.comment)
     output.mkdir(exist_ok=True)
     (output / "run").write_text(run)
@@ -40,7 +42,10 @@ def main() -> None:
         if step <= done:
             continue
         call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=score, step=step, timestamp=now_ms())
-        save(output, step, log)
+        if options.models:
+            log_model(options.uri, experiment, run, step)
+        else:
+            save(output, step, log)
         time.sleep(options.pace_s)
     time.sleep(options.linger_s)
 
@@ -59,9 +64,27 @@ def job_id() -> str:
     return f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else os.environ["SLURM_JOB_ID"]
 
 
-def make_run(uri: str, output: str) -> str:
+def make_experiment(uri: str) -> str:
+    """Make an experiment whose artifacts the server keeps."""
+    name = f"models-{job_id()}"
+    made = call(uri, "experiments/create", name=name, artifact_location=f"mlflow-artifacts:/{name}")
+    return str(made["experiment_id"])
+
+
+def log_model(uri: str, experiment: str, run_id: str, step: int) -> None:
+    """Log a checkpoint as MLflow's own client does: made, uploaded, then ready and the run's output of the step."""
+    made = call(uri, "logged-models", experiment_id=experiment, name="model", source_run_id=run_id)["model"]["info"]
+    place = made["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    address = f"{uri}/api/2.0/mlflow-artifacts/artifacts/{place}/model.pt"
+    urllib.request.urlopen(urllib.request.Request(address, b"weights", method="PUT"), timeout=30).close()
+    model_id = made["model_id"]
+    call(uri, f"logged-models/{model_id}", "PATCH", model_id=model_id, status="LOGGED_MODEL_READY")
+    call(uri, "runs/outputs", run_id=run_id, models=[{"model_id": model_id, "step": step}])
+
+
+def make_run(uri: str, output: str, experiment: str) -> str:
     tags = [{"key": "slurm.job_id", "value": os.environ["SLURM_JOB_ID"]}]
-    made = call(uri, "runs/create", experiment_id="0", start_time=now_ms(), tags=tags)
+    made = call(uri, "runs/create", experiment_id=experiment, start_time=now_ms(), tags=tags)
     run_id: str = made["run"]["info"]["run_id"]
     call(uri, "runs/log-batch", run_id=run_id, metrics=[], params=[{"key": "output_dir", "value": output}], tags=[])
     return run_id
@@ -83,10 +106,10 @@ def save(output: Path, step: int, log: list[dict[str, float]]) -> None:
         shutil.rmtree(old)
 
 
-def call(uri: str, route: str, **fields: object) -> dict:  # type: ignore[type-arg]
-    request = urllib.request.Request(
-        f"{uri}/api/2.0/mlflow/{route}", json.dumps(fields).encode(), {"Content-Type": "application/json"}
-    )
+def call(uri: str, route: str, method: str = "POST", **fields: object) -> dict:  # type: ignore[type-arg]
+    headers = {"Content-Type": "application/json"}
+    address, body = f"{uri}/api/2.0/mlflow/{route}", json.dumps(fields).encode()
+    request = urllib.request.Request(address, body, headers, method=method)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)  # type: ignore[no-any-return]
 

@@ -11,7 +11,8 @@ from evalstopd.ports import PinPlace, PinReport
 class FakeKeeper:
     """The Keeper port over two sets of names; `fresh` lists each pin that was made rather than found.
 
-    `logs` are the owners' training logs by output folder, `asked` where one was looked for.
+    `logs` are the owners' training logs by output folder, `asked` where one was looked for. With `sharded` checkpoints
+    are DeepSpeed's: only a later eval shows that they are whole.
     """
 
     checkpoints: set[tuple[str, str]] = field(default_factory=set)
@@ -24,6 +25,7 @@ class FakeKeeper:
     damaged: set[tuple[str, int]] = field(default_factory=set)
     logs: dict[str, OwnerLog] = field(default_factory=dict)
     asked: list[PinPlace] = field(default_factory=list)
+    sharded: bool = False
     down: bool = False
 
     def save(self, folder: str, step: int, keep_last: int = 2, at_s: float | None = None) -> None:
@@ -43,6 +45,8 @@ class FakeKeeper:
                 raise CheckpointFailed("timed out after 60 s")
             if (place.output_dir, f"checkpoint-{place.step}") not in self.checkpoints:
                 raise CheckpointMissing("no such checkpoint folder")
+            if self.sharded and not place.later:
+                raise CheckpointIncomplete("processes may still write their shards")
             if self.saved_s.get((place.output_dir, f"checkpoint-{place.step}"), place.since_s) < place.since_s:
                 raise CheckpointIncomplete("another checkpoint")
             if self.logged.get((place.output_dir, f"checkpoint-{place.step}"), place.score) != place.score:

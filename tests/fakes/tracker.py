@@ -11,6 +11,18 @@ from evalstopd.ports import RunQuery, RunReading
 
 
 @dataclass(slots=True)
+class FakeModel:
+    """A logged model of a run: `scores` by metric and step, `files` their sizes in bytes."""
+
+    step: int
+    name: str = "model"
+    ready: bool = True
+    made_s: float = 0.0
+    scores: dict[tuple[str, int], float] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=lambda: {"MLmodel": 300, "data/model.pt": 5_000})
+
+
+@dataclass(slots=True)
 class FakeRun:
     """One run as users can write it."""
 
@@ -23,6 +35,7 @@ class FakeRun:
     user: str = ""
     started_ms: int | None = None
     experiment_id: str = "1"
+    models: dict[str, FakeModel] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,6 +99,7 @@ class FakeTracker:
             _facts(run_id, run)
             for run_id, run in self.runs.items()
             if run.status == "RUNNING"
+            and not run.deleted
             and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
         )
         return found if len(found) <= 20 else PastCaps("more than 20 running runs call themselves this job's")
@@ -104,5 +118,5 @@ class FakeTracker:
 def _facts(run_id: str, run: FakeRun) -> RunFacts:
     return RunFacts(
         run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
-        run.started_ms, run.experiment_id,
+        run.started_ms, run.experiment_id, len(run.models),
     )  # fmt: skip

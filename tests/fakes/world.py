@@ -11,6 +11,7 @@ from evalstopd.ports import Message, Ports, Receipt, Store
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.keeper import FakeKeeper
+from tests.fakes.models import FakeModels
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.tracker import FakeTracker
 
@@ -102,12 +103,13 @@ class World:
         self.switch = FakeSwitch()
         self.gate = FakeGate()
         self.registry: FakeRegistry | None = None
+        self.models = FakeModels(self.tracker)
         self.store: Store = store if store is not None else MemoryStore()
 
     def ports(self) -> Ports:
         return Ports(
             self.clock, self.cluster, self.tracker, self.tracker, self.keeper, self.store, self.notifier, self.switch,
-            self.tracker, self.gate, registry=self.registry,
+            self.tracker, self.gate, registry=self.registry, models=self.models,
         )  # fmt: skip
 
     def tick(self, seconds: float = 1.0, ports: Ports | None = None) -> TickReport:

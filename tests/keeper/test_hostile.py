@@ -181,6 +181,8 @@ def test_a_checkpoint_of_root_in_the_owners_folder_is_refused(place: World, ask:
         {"step": None},
         {"since_s": -1},
         {"since_s": 1.0},
+        {"later": 2},
+        {"later": True},
         {"metric": "x" * 251},
         {"metric": "eval\n"},
         {"metric": None},
@@ -215,7 +217,7 @@ def test_malformed_fields_are_refused(place: World, ask: Keeper, field: dict[str
     assert nothing_pinned(place)
 
 
-@pytest.mark.parametrize("name", ["verb", "uid", "output_dir", "pin", "step", "since_s", "metric", "score"])
+@pytest.mark.parametrize("name", ["verb", "uid", "output_dir", "pin", "step", "since_s", "metric", "score", "later"])
 def test_each_field_is_needed(place: World, ask: Keeper, name: str) -> None:
     request = place.ask("pin")
     del request[name]

@@ -180,3 +180,116 @@ def test_a_folder_that_was_only_just_made_is_incomplete_not_a_failure(place: Wor
     give(place.run, place.alice)
     write(place, "latest_checkpointed_iteration.txt", b"100")
     assert ask(place.ask("pin", since_s=1))["kind"] == "incomplete"
+
+
+Writes = list[tuple[str, bytes]]
+FOLDER = "epoch=1-step=201.ckpt"
+
+
+def never_before_its_end(place: World, ask: Keeper, writes: Writes, **asked: object) -> None:
+    """Let a trainer write one thing after the other: nothing is pinned until the last of them is there."""
+    for path, content in writes:
+        answer = ask(place.ask("pin", **asked))
+        assert (answer["ok"], answer.get("kind") in {"missing", "incomplete"}) == (False, True), (path, answer)
+        assert not place.home.exists() or list(place.home.iterdir()) == []
+        write(place, path, content)
+    answer = ask(place.ask("pin", **asked))
+    assert answer["ok"], answer
+    assert set(pinned(place)) == {path.partition("/")[2] for path, _ in writes if path.startswith((FOLDER, "global"))}
+    assert ask(place.ask("verify"))["ok"]
+    assert ask(place.ask("publish"))["ok"]
+
+
+def halves(path: str, content: bytes) -> Writes:
+    """Return the writes of a file that grows: its opening, a half, the whole."""
+    return [(path, b""), (path, content[: len(content) // 2]), (path, content)]
+
+
+def test_lightnings_sharded_folder_is_pinned_once_its_last_file_is_whole(place: World, ask: Keeper) -> None:
+    """FSDP and model parallel, two processes: shards side by side, torch's index by renaming, Lightning's own last."""
+    shards = [halves(f"{FOLDER}/__{rank}_0.distcp", zipped(b"shard" * 100)) for rank in (0, 1)]
+    side_by_side = [each for pair in zip(*shards, strict=True) for each in pair]
+    index = [(f"{FOLDER}/.metadata", b"an index that a renaming put there")]
+    never_before_its_end(place, ask, [*side_by_side, *index, *halves(f"{FOLDER}/meta.pt", zipped(b"loops"))])
+
+
+def test_a_sharded_folder_whose_shards_are_written_anew_is_incomplete_until_its_last_file_is(
+    place: World, ask: Keeper
+) -> None:
+    """Lightning without its version counter writes over a folder of that name."""
+    for name in ("__0_0.distcp", "__1_0.distcp", ".metadata"):
+        write(place, f"{FOLDER}/{name}", b"old", 1_000)
+    write(place, f"{FOLDER}/meta.pt", zipped(b"old"), 1_001)
+    write(place, f"{FOLDER}/__0_0.distcp", b"new", 2_000)
+    assert ask(place.ask("pin"))["kind"] == "incomplete"
+    write(place, f"{FOLDER}/meta.pt", zipped(b"new"), 2_001)
+    assert ask(place.ask("pin"))["ok"]
+
+
+def test_clocks_of_nodes_that_differ_a_little_cost_no_sharded_folder(place: World, ask: Keeper) -> None:
+    write(place, f"{FOLDER}/__1_0.distcp", b"by a node whose clock is ahead", 1_001)
+    write(place, f"{FOLDER}/.metadata", b"index", 1_000)
+    write(place, f"{FOLDER}/meta.pt", zipped(b"loops"), 1_000)
+    assert ask(place.ask("pin"))["ok"]
+
+
+def deepspeed() -> Writes:
+    """Return what two processes write for Lightning: rank 0 is done, and says `latest`, before rank 1 is."""
+    states, second = f"{FOLDER}/checkpoint", zipped(b"optimizer of rank 1" * 100)
+    slow = f"{states}/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"
+    return [
+        *halves(f"{states}/mp_rank_00_model_states.pt", zipped(b"weights" * 100)),
+        (slow, b""),
+        (f"{states}/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", zipped(b"optimizer of rank 0")),
+        (f"{FOLDER}/zero_to_fp32.py", b"# a script that DeepSpeed puts there"),
+        (f"{FOLDER}/latest", b"checkpoint"),
+        (slow, second[:-30]),
+        (slow, second),
+    ]
+
+
+def test_deepspeeds_folder_is_pinned_once_a_later_eval_shows_that_all_processes_are_done(
+    place: World, ask: Keeper
+) -> None:
+    """All wait for each other after the last shard, so that who evaluates anew has left nobody writing."""
+    for path, content in deepspeed():
+        write(place, path, content)
+        assert ask(place.ask("pin"))["kind"] == "incomplete", path
+    assert ask(place.ask("pin", later=1))["ok"]
+    assert "checkpoint/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt" in pinned(place)
+
+
+def test_even_a_later_eval_makes_no_half_shard_of_deepspeeds_whole(place: World, ask: Keeper) -> None:
+    never_before_its_end(place, ask, deepspeed(), later=1)
+
+
+@pytest.mark.parametrize("names", [[], ["latest"], ["weights.pt"], ["meta.pt"], ["__0_0.distcp", ".metadata"]])
+def test_a_folder_of_lightnings_name_without_a_last_word_we_know_is_incomplete(
+    place: World, ask: Keeper, names: list[str]
+) -> None:
+    (place.run / FOLDER).mkdir()
+    give(place.run, place.alice)
+    for name in names:
+        write(place, f"{FOLDER}/{name}", zipped(b"x"))
+    assert ask(place.ask("pin", later=1))["kind"] == "incomplete"
+
+
+def test_a_sharded_folder_of_an_earlier_training_is_another_one(place: World, ask: Keeper) -> None:
+    for name in ("__0_0.distcp", ".metadata"):
+        write(place, f"{FOLDER}/{name}", b"x", 1_000)
+    write(place, f"{FOLDER}/meta.pt", zipped(b"loops"), 1_000)
+    assert ask(place.ask("pin", since_s=1_001))["kind"] == "incomplete"
+    assert ask(place.ask("pin", since_s=1_000))["ok"]
+
+
+def test_verls_folder_is_never_pinned_before_verl_says_so(place: World, ask: Keeper) -> None:
+    """In the order of its trainer: each role's shards, rank by rank, then the data loader's state, the tracker last."""
+    actor = "global_step_200/actor"
+    ranks = [
+        (f"{actor}/{kind}_world_size_2_rank_{rank}.pt", zipped(b"shard" * 50))
+        for rank in (0, 1)
+        for kind in ("model", "optim", "extra_state")
+    ]
+    rest = [(f"{actor}/huggingface/config.json", b"{}"), ("global_step_200/data.pt", zipped(b"loader"))]
+    first = [("latest_checkpointed_iteration.txt", b"100"), *halves(*ranks[0]), *ranks[1:], *rest]
+    never_before_its_end(place, ask, [*first, ("latest_checkpointed_iteration.txt", b"200")])

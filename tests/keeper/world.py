@@ -67,7 +67,7 @@ class World:
         """Compose a request about alice's job."""
         request = {"verb": verb, "uid": self.alice.pw_uid, "output_dir": str(self.run), "pin": "c-7-100"}
         if verb in ("pin", "log"):
-            request |= {"since_s": 0, "metric": "eval/reward", "score": 0.5}
+            request |= {"since_s": 0, "metric": "eval/reward", "score": 0.5, "later": 0}
         return request | {"step": step} | other
 
     def asked(self, verb: str) -> bytes:

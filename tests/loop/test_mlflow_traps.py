@@ -1,6 +1,9 @@
 """What MLflow's words do not mean: each trap by its name, over the whole loop."""
 
-from tests.fakes.world import HEALTHY, RISE_AND_FALL, World
+from dataclasses import replace
+
+from evalstopd.core.model import StopAction
+from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 from tests.loop.told import events, remarks
 
 HOUR_MS = 3_600_000
@@ -126,3 +129,26 @@ def test_a_value_logged_twice_at_one_step_is_one_eval_and_the_later_one():
         world.tracker.log("r1", number, number / 10, timestamp_ms=10 * number + 1_000_000)
     world.tick()
     assert world.cluster.cancelled == []
+
+
+def test_a_run_whose_job_goes_on_later_is_not_set_killed():
+    """`start_run(run_id=)` of the next life would set it RUNNING again, and find a run that is over."""
+    world = World(replace(RULES, action=StopAction.REQUEUE_HOLD))
+    job = world.train("r1")
+    log_all(world, RISE_AND_FALL)
+    for _ in range(3):
+        world.tick(60.0)
+    assert world.cluster.jobs[job].restarts == 1
+    assert world.tracker.runs["r1"].status == "RUNNING"
+    assert any("its status was left alone" in text for kind, text in events(world) if kind == "run")
+
+
+def test_a_run_that_another_process_ended_first_keeps_its_own_status():
+    world = World()
+    job = world.train("r1")
+    log_all(world, RISE_AND_FALL[:4])
+    world.tracker.runs["r1"].status = "FAILED"
+    log_all(world, RISE_AND_FALL[4:], first=5)
+    world.tick()
+    assert world.cluster.cancelled == [(job, 0)]
+    assert world.tracker.runs["r1"].status == "FAILED"

@@ -132,6 +132,39 @@ def test_a_best_eval_before_the_first_step_has_no_checkpoint_and_makes_a_warning
     assert pins(world)[0] is PinState.LOST
 
 
+def test_shards_that_several_processes_write_are_pinned_once_a_later_eval_shows_that_none_does_any_more() -> None:
+    """DeepSpeed: nothing in the folder tells; the processes wait for each other before training goes on."""
+    world = World()
+    world.keeper.sharded = True
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL[:3])
+    assert pins(world)[30] is PinState.WANTED
+    assert world.keeper.fresh == [("c-1-1000", 10), ("c-1-1000", 20)]
+    for number, score in enumerate(RISE_AND_FALL[3:], 4):
+        world.evaluate(job, "r1", number * 10, score)
+        world.tick()
+
+    assert world.cluster.cancelled == [(job, 0)]
+    assert world.keeper.best == {"c-1-1000": 30}
+
+
+def test_a_checkpoint_that_a_later_life_saves_anew_is_waited_for_although_the_earlier_one_went_further() -> None:
+    """What the earlier life logged at later steps says nothing of what this one has still to save."""
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", (0.1, 0.2, 0.3, 0.31, 0.32, 0.33))
+    world.cluster.requeue(job)
+    world.cluster.start()
+    world.tick()
+    world.tracker.log("r1", 30, 0.9, timestamp_ms=int(world.clock.time_s * 1000))
+    world.tick()
+    assert pins(world)[30] is PinState.WANTED
+    world.keeper.save(f"{world.cluster.jobs[job].work_dir}/out-r1", 30, keep_last=9, at_s=world.clock.time_s)
+    world.tick()
+
+    assert pins(world)[30] is PinState.PINNED
+
+
 def test_a_late_run_whose_first_point_is_far_on_is_judged_from_there() -> None:
     world = World(replace(SEALS, tick_s=60.0))
     job = sealed(world)

@@ -12,10 +12,15 @@ import pytest
 from evalstopd import errors, ports
 from evalstopd.core.intent import State
 from evalstopd.meters import measured
+from tests.fakes.registry import FakeRegistry
+from tests.fakes.tracker import FakeModel
+from tests.fakes.world import RISE_AND_FALL, World
 from tests.process.test_reload import Running
 from tests.store.shared_world import opened
 
+exposition = pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
 parser = pytest.importorskip("prometheus_client.parser", reason="METRICS TESTS SKIPPED: no prometheus-client")
+prometheus = pytest.importorskip("evalstopd.meters.prometheus", reason="METRICS TESTS SKIPPED: no prometheus-client")
 KINDS = (
     ports.Cluster,
     ports.MetricsSource,
@@ -25,13 +30,14 @@ KINDS = (
     ports.Keeper,
     ports.Store,
     ports.Notifier,
+    ports.Models,
 )
 ALLOWED = {
-    "result": {"good", "bad", "standby"},
+    "result": {"good", "bad", "standby", "made", "refused", "later"},
     "scope": {"site", "account"},
     "verdict": {"keep going", "declining", "stop"},
     "state": {state.value for state in State},
-    "port": set(measured.MEASURED),
+    "port": {*measured.MEASURED, *measured.OPTIONAL},
     "call": {verb for kind in KINDS for verb in vars(kind) if not verb.startswith("_")},
     "error": {name for name in vars(errors) if name[0].isupper()},
     "act": {
@@ -142,7 +148,46 @@ def test_it_listens_on_loopback_alone(daemon: Scraped) -> None:
 
 
 def test_every_port_that_may_be_slow_or_broken_is_measured() -> None:
-    """A port that comes later must be thought of; a registry has a thread of its own and answers at once."""
+    """A port that comes later must be thought of; a registry has a thread of its own, so its answers are counted."""
     quiet = {"clock", "kill_switch", "should_stop", "registry"}
 
-    assert set(ports.Ports.__dataclass_fields__) - quiet == set(measured.MEASURED)
+    assert set(ports.Ports.__dataclass_fields__) - quiet == {*measured.MEASURED, *measured.OPTIONAL}
+
+
+@pytest.mark.parametrize(
+    ("registry", "result"),
+    [
+        (FakeRegistry(), "made"),
+        (FakeRegistry(down=True), "later"),
+        (FakeRegistry(refuses="hostile-user-text"), "refused"),
+    ],
+    ids=["made", "later", "refused"],
+)
+def test_what_becomes_of_model_versions_is_counted_without_a_word_of_the_registrys(
+    registry: FakeRegistry, result: str
+) -> None:
+    world, meters = World(), prometheus.PrometheusMeters(time.time)
+    world.registry = registry
+    counted = measured.measured(world.ports(), meters, time.monotonic)
+    world.play(world.train("r1"), "r1", RISE_AND_FALL, counted)
+    world.tick(ports=counted)
+    page = exposition.generate_latest(meters.registry).decode()
+
+    assert f'evalstopd_registrations_total{{result="{result}"}}' in page
+    assert [each for each in ("made", "refused", "later") if f'result="{each}"' in page] == [result]
+    assert "hostile-user-text" not in page
+
+
+def test_questions_for_logged_models_are_counted_and_timed() -> None:
+    world, meters = World(), prometheus.PrometheusMeters(time.time)
+    world.models.down = True
+    counted = measured.measured(world.ports(), meters, time.monotonic)
+    job = world.train("r1")
+    world.tracker.runs["r1"].models["m"] = FakeModel(10)
+    for step in (10, 20):
+        world.tracker.log("r1", step, 1.0 / step, timestamp_ms=int(world.clock.time_s * 1000))
+        world.tick(ports=counted)
+    page = exposition.generate_latest(meters.registry).decode()
+
+    assert job in world.cluster.jobs
+    assert 'evalstopd_port_errors_total{call="find",error="Unavailable",port="models"} 1.0' in page

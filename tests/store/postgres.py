@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -48,6 +49,22 @@ def server() -> Iterator[str]:
 def other_database(url: str, name: str) -> str:
     """Return the URL of another database of the same server."""
     return url.replace("/postgres?", f"/{name}?")
+
+
+@contextmanager
+def hanging(home: str) -> Iterator[None]:
+    """Let every process of the server with its socket there do nothing for a while; none is ended."""
+    server = int((Path(home) / "data" / "postmaster.pid").read_text().split()[0])
+    # The one that makes the others comes first: then no more are made.
+    os.kill(server, signal.SIGSTOP)
+    pids = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in (*pids, server):
+            os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -27,10 +27,12 @@ RULES = {
 }
 SCRIPTS = {
     "huggingface.py": ("--output-dir", "out-huggingface"),
+    "huggingface.py, healthy": ("--output-dir", "out-healthy", "--reviews", "40000", "--steps", "1000"),
     "lightning_mlp.py": (),
     "trl_grpo.py": ("--output-dir", "out-trl"),
     "plain.py": ("--output-dir", "out-plain"),
 }
+"""The script's file, what is special about it, and its arguments."""
 MODES = {'"eval_rewards/*"': "max", '"val_acc*"': "max", '"val/*"': "max"}
 
 
@@ -89,4 +91,4 @@ def jobs(site: Site) -> Jobs:
 @pytest.fixture(scope="session")
 def submitted(jobs: Jobs) -> dict[str, str]:
     """All the examples' jobs, by script: they run side by side."""
-    return {name: jobs.submit(name, *arguments) for name, arguments in SCRIPTS.items()}
+    return {name: jobs.submit(name.partition(",")[0], *arguments) for name, arguments in SCRIPTS.items()}

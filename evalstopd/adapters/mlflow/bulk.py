@@ -67,6 +67,8 @@ class BulkInterval:
         params: Params = {"run_ids": list(run_ids), "metric_key": metric, "max_results": str(_MOST_SAMPLED)}
         rows = _rows(http.get("/metrics/get-history-bulk-interval", params), metric, run_ids)
         cut = frozenset(run_id for run_id, points in rows.items() if len(points) > _SURELY_WHOLE)
+        if len(run_ids) > 1 and len({each.step for points in rows.values() for each in points}) > _SURELY_WHOLE:
+            cut = frozenset(run_ids)  # MLflow 2 samples the steps of all runs of a call together
         return Haul({run_id: points for run_id, points in rows.items() if run_id not in cut}, cut)
 
 

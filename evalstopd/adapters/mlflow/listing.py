@@ -1,6 +1,7 @@
 """Lists the runs of an experiment, page by page: for looking at the past, never for deciding on a job."""
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Answer, Http
@@ -9,6 +10,8 @@ from evalstopd.core.binding import RunFacts
 from evalstopd.errors import Rejected, Unavailable
 
 _PAGE = 200
+# Of a name in an address: MLflow keeps 256 characters, and the web server of MLflow 2 takes lines of 4,094 bytes.
+_LONGEST_NAME = 3_500
 
 
 def runs_of(http: Http, experiment: str, most: int) -> tuple[RunFacts, ...]:
@@ -22,6 +25,8 @@ def runs_of(http: Http, experiment: str, most: int) -> tuple[RunFacts, ...]:
 
 
 def _experiment_id(http: Http, experiment: str) -> str:
+    if len(quote(experiment, errors="replace")) > _LONGEST_NAME:
+        raise Rejected(f"no such experiment: {experiment[:100]!a}... is longer than any name that MLflow keeps")
     try:
         answer = http.get("/experiments/get-by-name", {"experiment_name": experiment})
     except Rejected:

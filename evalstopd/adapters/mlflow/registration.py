@@ -1,27 +1,27 @@
 """One published checkpoint becomes one version of a registered model, whatever happened to earlier tries.
 
 The version is looked for by a tag that names the intent before it is made; MLflow itself makes another one for each
-call. Its source is, the first that MLflow takes: a logged model of the run for the step, the checkpoint where it lies
-(MLflow takes only what lies within the run's artifacts), a copy among the run's artifacts where the site allows that.
+call. Its source is the logged model that was kept; else, the first that MLflow takes: a logged model of the run for the
+step, the checkpoint where it lies (MLflow takes only what lies within the run's artifacts), a copy among the run's
+artifacts where the site allows that.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.copying import Copier
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.models import RunModels
 from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN
 from evalstopd.adapters.mlflow.runs import fit
-from evalstopd.core.registry import ALIAS, model_name
-from evalstopd.errors import Rejected, Unavailable
-from evalstopd.ports import Promoted
+from evalstopd.core.registry import ALIAS, MODELS, is_logged, model_name
+from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
+from evalstopd.ports import ModelQuery, Promoted
 
 KEY_TAG = "evalstop.key"
-_READY = "LOGGED_MODEL_READY"
 _REFUSED_SOURCE = "INVALID_PARAMETER_VALUE"
-_MOST_MODELS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,35 +94,23 @@ class Registration:
         raise Rejected(f"MLflow takes the checkpoint from none of its places{copying}: {refusal}")
 
     def _sources(self, checkpoint: Promoted) -> Iterator[Source]:
-        run = fields.mapping(self.http.get("/runs/get", {"run_id": checkpoint.run_id}).body.get("run"), "run")
-        yield from self._logged(run, checkpoint)
+        if is_logged(checkpoint.path):
+            yield Source(checkpoint.path, checkpoint.path.removeprefix(MODELS))
+            return
+        yield from self._logged(checkpoint)
         yield Source(checkpoint.path)
         if self.copier is not None:
+            run = fields.mapping(self.http.get("/runs/get", {"run_id": checkpoint.run_id}).body.get("run"), "run")
             info = fields.mapping(run.get("info"), "run info")
             yield Source(self.copier.copied(checkpoint, fields.text(info.get("artifact_uri"), "artifact address")))
 
-    def _logged(self, run: Mapping[str, object], checkpoint: Promoted) -> Iterator[Source]:
-        """Yield the run's own logged models that are ready and of this step, by what the run or the name says."""
-        outputs = fields.mapping(run.get("outputs", {}), "run outputs")
-        listed = [fields.mapping(each, "output") for each in fields.items(outputs.get("model_outputs"), "outputs")]
-        of_step = {
-            each.get("model_id") for each in listed if fields.int64(each.get("step", 0), "step") == checkpoint.step
-        }
-        if not listed:
+    def _logged(self, checkpoint: Promoted) -> Iterator[Source]:
+        """Yield the run's own logged model of this step, if one is ready and has files: MLflow takes an empty one."""
+        try:
+            found = RunModels(self.http).find(ModelQuery(checkpoint.run_id, checkpoint.step))
+        except (CheckpointMissing, CheckpointIncomplete):
             return
-        experiment = fields.text(fields.mapping(run.get("info"), "run info").get("experiment_id"), "experiment id")
-        asked = {
-            "experiment_ids": [experiment],
-            "filter": f"source_run_id = '{checkpoint.run_id}'",
-            "max_results": _MOST_MODELS,
-        }
-        models = fields.items(self.http.post("/logged-models/search", asked).body.get("models"), "models")
-        for each in models:
-            info = fields.mapping(fields.mapping(each, "model").get("info"), "model info")
-            model_id, ready = fields.text(info.get("model_id"), "model id"), info.get("status") == _READY
-            named = info.get("name") == f"checkpoint-{checkpoint.step}"
-            if ready and info.get("source_run_id") == checkpoint.run_id and (model_id in of_step or named):
-                yield Source(f"models:/{model_id}", model_id)
+        yield Source(found.uri, found.uri.removeprefix(MODELS))
 
     def _version(self, name: str, source: Source, checkpoint: Promoted) -> int:
         tags = {KEY_TAG: _key(checkpoint), **checkpoint.tags}

@@ -56,6 +56,7 @@ def facts_of(answer: object) -> RunFacts:
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
         experiment_id=fields.text(info.get("experiment_id"), "experiment id"),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,
+        models=len(fields.items(fields.mapping(run.get("outputs", {}), "run outputs").get("model_outputs"), "outputs")),
     )
 
 

@@ -30,12 +30,14 @@ def address_of(user: str, template: str) -> str:
     return address
 
 
-def letter(message: Message, sender: str, template: str) -> EmailMessage:
+def letter(message: Message, sender: str, template: str, admin: str = "") -> EmailMessage:
     """Return the mail. Raises Rejected where there is no address to send it to."""
+    if message.for_admin and not admin:
+        raise Rejected("notify.smtp_admin names no address of the site's admin")
     mail = EmailMessage(policy=SMTP)
     mail["From"] = sender
-    mail["To"] = address_of(message.user, template)
-    mail["Subject"] = harmless(f"[evalstopd] job {message.key.job_id}: {message.subject}", _SUBJECT)
+    mail["To"] = admin if message.for_admin else address_of(message.user, template)
+    mail["Subject"] = harmless(f"[evalstopd] {message.about}: {message.subject}", _SUBJECT)
     mail["Date"] = datetime.now(UTC)
     mail["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
     # So that no vacation notice answers a daemon.

@@ -10,6 +10,7 @@ from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Rung
 from evalstopd.core.watch import Lived, Pin, Remark, Watch
+from evalstopd.core.words import kind
 from evalstopd.ports import Accounts, Archive, Chain, Span
 from evalstopd.report.audit.rows import (
     AuditReport,
@@ -192,7 +193,8 @@ def _evals(evidence: Evidence) -> tuple[EvalRow, ...]:
 def _pin(pin: Pin | None, kept_path: str) -> PinRow | None:
     if pin is None:
         return None
-    return PinRow(pin.step, pin.state.value, kept_path or pin.path, pin.files, pin.size, pin.manifest)
+    path = kept_path or pin.path
+    return PinRow(pin.step, pin.state.value, path, pin.files, pin.size, pin.manifest, kind(path))
 
 
 def _hours(each: _Decided, lived: Lived | None, gpus: int, credit: Credit | None) -> Hours:

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from evalstopd.core.words import LOGGED
 from evalstopd.report.audit.gather import DONE
 from evalstopd.report.audit.rows import AuditReport, DecisionRow, EvalRow, OutcomeRow, RemarkRow, TimesRow
 from evalstopd.report.render import number, when
@@ -87,6 +88,8 @@ def _checkpoint(row: DecisionRow) -> str:
     if pin is None:
         return "none was asked for" if row.what == "would-be stop" else "none is pinned for this step"
     where = plain(pin.path, 1000) or "nowhere"
+    if pin.kind == LOGGED:
+        return f"{where}, {LOGGED}: {pin.files} files, {pin.size} bytes by its listing {plain(pin.manifest) or '-'}"
     return f"{pin.state} at {where}, {pin.files} files, {pin.size} bytes, manifest {plain(pin.manifest) or '-'}"
 
 

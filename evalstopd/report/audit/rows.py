@@ -17,7 +17,8 @@ class EvalRow:
 class PinRow:
     """The checkpoint that is, or would be, kept: `size` in bytes, `manifest` the keeper's digest of its files.
 
-    `path` is where the job's best was published, else where the pin lies.
+    `path` is where the job's best was published, else where the pin lies. `kind` tells pinned files from a logged
+    model: its path is its address in the tracker, its manifest the digest of the tracker's listing. Empty for none.
     """
 
     step: int
@@ -26,6 +27,7 @@ class PinRow:
     files: int
     size: int
     manifest: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

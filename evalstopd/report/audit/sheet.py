@@ -21,7 +21,7 @@ _OUTCOME = ("note", "ending", "exit_code", "ending_source")
 _TIMES = ("submitted", "started", "decided", "not_before", "limit_end", "ended", "closed")
 _STATES = ("warned", "promoted", "signalled", "cancelled", "held", "confirmed", "undone")
 _EVALS = ("steps", "scores", "stderrs")
-_PIN = ("pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest")
+_PIN = ("pin_state", "checkpoint", "pin_files", "pin_bytes", "pin_manifest", "pin_kind")
 _HOURS = ("gpu_hours_used", "gpu_hours_after", "gpu_hours_freed_at_most", "gpu_hours_credited")
 COLUMNS = (
     "what", "id", "job", *_JOB, "rung", *_BASIS, "outcome", *_OUTCOME, *_TIMES, *_STATES, *_EVALS, *_PIN, *_HOURS,
@@ -99,7 +99,7 @@ def _named(record: object, names: Sequence[str]) -> Mapping[str, object]:
 def _pin(pin: PinRow | None) -> Mapping[str, object]:
     if pin is None:
         return {}
-    return dict(zip(_PIN, (pin.state, pin.path, pin.files, pin.size, pin.manifest), strict=True))
+    return dict(zip(_PIN, (pin.state, pin.path, pin.files, pin.size, pin.manifest, pin.kind), strict=True))
 
 
 def _remark(row: RemarkRow) -> Mapping[str, object]:

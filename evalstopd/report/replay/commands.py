@@ -20,7 +20,9 @@ Sources = Annotated[list[Path] | None, typer.Argument(help=_SOURCES, metavar="SO
 Rules = Annotated[list[str] | None, typer.Option(help="NAME[:k=v,...], repeatable; `recommended` is the live default.")]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(help="label_agreed, label, label_boot or label_sigma_free, repeatable; default: the first there is."),
+    typer.Option(
+        help="label_true, label_agreed, label, label_boot or label_sigma_free, repeatable; default: the first there is."
+    ),
 ]
 By = Annotated[list[str] | None, typer.Option(help="Rows by group too: family or evals, repeatable.")]
 Metric = Annotated[str, typer.Option(help="Which metric of a run; default: all that are held out, by their names.")]

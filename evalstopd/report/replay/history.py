@@ -7,7 +7,7 @@ from math import isfinite
 from evalstopd.core.curve import per_step
 from evalstopd.core.model import Eval, Mode, Point
 
-LABELS = ("label_agreed", "label", "label_boot", "label_sigma_free")
+LABELS = ("label_true", "label_agreed", "label", "label_boot", "label_sigma_free")
 """What a run can be labelled by; see docs/rules.md for how each is made."""
 
 POSITIVE = frozenset({"declining", "declining-from-start"})

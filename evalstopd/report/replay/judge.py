@@ -35,10 +35,15 @@ class Outcome:
 
 def judge(history: History, rule: Spec | str) -> Outcome:
     """Return what a rule would have done. A trigger on the last eval is none: there is nothing left to stop."""
+    evals = [each for each in history.evals if is_score(each.score)]
+    return outcome_at(history, first_stop(detector(rule, history.mode), evals))
+
+
+def outcome_at(history: History, stopped: int | None) -> Outcome:
+    """Return what a stop at that eval would have done, counted among those that are scores; None: no stop."""
     judged = [place for place, each in enumerate(history.evals) if is_score(each.score)]
     evals = [history.evals[place] for place in judged]
     scores = upward([each.score for each in evals], history.mode)
-    stopped = first_stop(detector(rule, history.mode), evals)
     kept = max(smoothed(scores[: stopped + 1] if stopped is not None else scores), default=None)
     shown = kept if kept is None or history.mode is Mode.MAX else -kept
     if stopped is None or kept is None:

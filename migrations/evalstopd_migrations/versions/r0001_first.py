@@ -110,6 +110,7 @@ def _watches() -> None:
         _text("metric"),
         _word("mode"),
         _flag("trusted"),
+        _flag("logged_models"),
         _time("notice_s"),
         _word("action"),
         _whole("items"),

@@ -151,7 +151,7 @@ def site_packages(tmp_path: Path) -> Path:
 
 
 def train(
-    script: str, uri: str, site_packages: Path, environment: Mapping[str, str]
+    script: str, uri: str, site_packages: Path, environment: Mapping[str, str], python: str = sys.executable
 ) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "EVALSTOP", "MLFLOW"))}
     env = {
@@ -163,8 +163,7 @@ def train(
         **environment,
     }
     return subprocess.run(
-        [sys.executable, "-c", script], env=env, cwd=site_packages, capture_output=True, text=True, timeout=120,
-        check=False,
+        [python, "-c", script], env=env, cwd=site_packages, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 

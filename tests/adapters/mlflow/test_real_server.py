@@ -14,6 +14,7 @@ from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.runs import TAG_BYTES, fit
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
+from evalstopd.core.mixed import mixed_caution
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.claims import MOST_SOUGHT
 from evalstopd.ports import RunQuery, RunReading
@@ -99,6 +100,24 @@ def test_replay_reads_an_experiment_of_the_live_server(tracker: Tracker):
 def test_an_experiment_that_is_not_there_is_said_to_be_none(tracker: Tracker):
     with pytest.raises(Rejected, match="no such experiment: 'nosuch'"):
         list(read_source(Path("mlflow:nosuch"), None, lambda: tracker.source))
+
+
+def test_an_eval_of_two_datasets_under_one_name_is_seen_to_be_mixed(tracker: Tracker):
+    """As `log_metric(..., dataset=)` sends it; no history of MLflow's tells which value is of which dataset."""
+    run_id = tracker.make_run({}, {})
+    scores = [(0.6, 0.3), (0.7, 0.35), (0.8, 0.4), (0.85, 0.38)]
+    for number, pair in enumerate(scores, 1):
+        values = [
+            {"key": METRIC, "step": number * 10, "value": value, "timestamp": number * 1_000, "dataset_name": name,
+             "dataset_digest": name}
+            for name, value in zip(("clean", "noisy"), pair, strict=True)
+        ]  # fmt: skip
+        tracker.call("/runs/log-batch", {"run_id": run_id, "metrics": values})
+    points = reading(tracker, run_id).points
+    assert sorted(point.value for point in points) == sorted(value for pair in scores for value in pair)
+    caution = mixed_caution(points)
+    assert caution is not None
+    assert caution.refuse
 
 
 def test_a_history_of_many_pages_is_whole(tracker: Tracker):

@@ -21,6 +21,7 @@ from evalstopd.adapters.mlflow.registration import KEY_TAG, Registration
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import Rejected
 from evalstopd.ports import Promoted, Registered
+from tests.adapters.mlflow.servers import Proxied, upload
 from tests.contracts.registry_contract import KEY, RegistryContract, promoted
 
 pytestmark = pytest.mark.mlflow
@@ -28,20 +29,11 @@ TEMPLATE = "evalstop-{cluster}-{job}"
 NAME = "evalstop-c-7"
 
 
-class Proxied(MlflowServer):
-    """The same server, keeping the runs' artifacts itself, as most sites have it."""
-
-    def _command(self) -> list[str]:
-        command = super()._command()
-        at = command.index("--default-artifact-root")
-        command[at : at + 2] = ["--serve-artifacts", "--artifacts-destination", str(self.database.parent / "kept")]
-        return command
-
-
 class World:
     """A registry on a real server, emptied of the contract's models."""
 
     def __init__(self, uri: str) -> None:
+        self.uri = uri
         self.api = httpx.Client(base_url=f"{uri}/api/2.0/mlflow", timeout=60, trust_env=False)
         self.http = Http(Server(uri, timeout_s=60))
         for name in (NAME, "evalstop-c-8_1"):
@@ -63,9 +55,12 @@ class World:
             self.log_model(run_id, step)
         return run_id
 
-    def log_model(self, run_id: str, step: int, name: str = "model", status: str = "LOGGED_MODEL_READY") -> str:
+    def log_model(
+        self, run_id: str, step: int, name: str = "model", status: str = "LOGGED_MODEL_READY", size: int = 9
+    ) -> str:
         made = self.post("/logged-models", experiment_id="0", name=name, source_run_id=run_id)
         model_id = made["model"]["info"]["model_id"]
+        upload(self.uri, made["model"]["info"]["artifact_uri"], {"MLmodel": size} if size else {})
         self.api.patch(f"/logged-models/{model_id}", json={"model_id": model_id, "status": status}).raise_for_status()
         self.post("/runs/outputs", run_id=run_id, models=[{"model_id": model_id, "step": step}])
         return model_id
@@ -194,6 +189,26 @@ def test_only_a_ready_model_of_this_run_and_step_is_the_source(world: World):
     wanted = world.log_model(run_id, 0, name="checkpoint-20")
     assert world.ask([promoted(run_id)]).popitem()[1].where == f"models:/{NAME}/1"
     assert world.listed(NAME)[0]["source"] == f"models:/{wanted}"
+
+
+def test_a_logged_model_without_files_is_no_source(world: World):
+    """MLflow itself takes it, and shows a version that is ready."""
+    run_id = world.make_run(10)
+    world.log_model(run_id, 20, size=0)
+    assert world.ask([promoted(run_id)]).popitem()[1].refused
+    assert world.versions(NAME) == []
+
+
+def test_the_logged_model_that_was_kept_is_the_version_and_no_other(world: World):
+    run_id = world.make_run(10)
+    kept = world.log_model(run_id, 20)
+    world.log_model(run_id, 20)
+    one = replace(promoted(run_id), path=f"models:/{kept}")
+    for _ in range(2):
+        assert world.ask([one]).popitem()[1].where == f"models:/{NAME}/1"
+        world.restart()
+    (version,) = world.listed(NAME)
+    assert version["source"] == f"models:/{kept}"
 
 
 def test_a_strangers_version_under_our_key_is_not_taken_for_ours(world: World):
