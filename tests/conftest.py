@@ -13,7 +13,7 @@ from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directo
 # One cluster for the folders that need one: fixtures imported twice would start two.
 __all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
 
-# Looking for garbage as often as Python does takes a fifth of the time of imports, and some of most tests.
+# Looking for garbage as often as Python does takes more than half of the time in which a worker collects the tests.
 gc.set_threshold(50_000, 20, 20)
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
