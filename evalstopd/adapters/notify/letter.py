@@ -14,6 +14,8 @@ PLACE = "{user}"
 _LOCAL_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}")
 _ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 _SUBJECT = 150
+# A subject without a blank, as escaped text may be, would be folded right after its name, and begin with a blank.
+_UNFOLDED = SMTP.clone(max_line_length=998)
 _BODY = 4000
 
 
@@ -43,4 +45,5 @@ def letter(message: Message, sender: str, template: str, admin: str = "") -> Ema
     # So that no vacation notice answers a daemon.
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(harmless(message.text, _BODY) + "\n", cte="quoted-printable")
+    mail.policy = _UNFOLDED
     return mail
