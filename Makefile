@@ -1,13 +1,12 @@
 # The two commands of the README, and what they are made of.
 BASE ?= /var/tmp/evalstopd-$(shell id -un)
 PY = $(BASE)/venv/bin/python
-# Many tests wait for processes and servers more than they work: so more workers than cores. On the real parts a
-# file's tests stay together, as they share a cluster.
-WORKERS ?= $(shell nproc)
-FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
+CORES = $(shell nproc)
+# Many tests wait for processes and servers more than they work: so more workers than cores.
+WORKERS ?= $(shell expr 2 \* $(CORES))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates curves bench-curves nightly mutation soak clean mlflow2
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates curves bench-curves nightly mutation soak clean mlflow2 mlflow2-tested trained timed
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -34,9 +33,12 @@ demo-compare:
 env:
 	@tools/environment.sh $(BASE) test,lint
 
+# What computes uses what the tests that wait leave over; those whose time counts come last, by themselves.
 test: env
 	@tools/test-packages.sh
-	$(MAKE) --no-print-directory lint fast real mlflow2 trainers
+	@echo "linters and tests run side by side; each part prints when it is over (fifteen minutes on two cores)"
+	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target lint real fast trained mlflow2-tested
+	$(MAKE) --no-print-directory timed
 
 lint:
 	$(PY) -m ruff format --check .
@@ -45,23 +47,33 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	$(PY) -m pytest -q -n $(FAST_WORKERS) --dist worksteal -m "not slurm and not mlflow" $(PYTEST)
+	nice -n 5 $(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
 
+# Each worker has a cluster and a server; tests that need yet another server stay together (xdist_group).
 real:
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "(slurm or mlflow) and not trainers" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	  -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)
 
-# Last, for what it installs (2 GB) into the same environment is none of the other tests' business.
-trainers: env
-	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && tools/environment.sh $(BASE) trainers \
+timed:
+	$(PY) -m pytest -q -n $(CORES) --dist loadfile -m timed $(PYTEST)
+
+trainers: env trained
+
+# In an environment of its own above the other one: what it installs (2 GB) is none of the other tests' business.
+trained:
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && nice -n 5 tools/environment.sh $(BASE) trainers trainers-venv \
 	  || echo "TRAINERS NOT TESTED: that needs Debian, root and their libraries, which cannot be installed here" >&2
-	$(PY) -m pytest -q -m trainers tests/trainers $(PYTEST)
+	python=$(BASE)/trainers-venv/bin/python; [ -x $$python ] || python=$(PY); \
+	  nice -n 5 $$python -m pytest -q -m trainers tests/trainers $(PYTEST)
+
+mlflow2: env mlflow2-tested
 
 # Its last versions name no upper bound for SQLAlchemy, and do not run with 2.1.
-mlflow2: env
+mlflow2-tested:
 	@[ -x $(BASE)/venv-mlflow2/bin/mlflow ] || { $(PY) -m venv $(BASE)/venv-mlflow2 \
 	  && $(BASE)/venv-mlflow2/bin/pip install -qq --disable-pip-version-check "mlflow>=2,<3" "sqlalchemy<2.1"; } \
 	  || echo "MLFLOW 2 NOT TESTED: it cannot be installed here" >&2
-	EVALSTOPD_MLFLOW2=$(BASE)/venv-mlflow2/bin/python $(PY) -m pytest -q tests/adapters/mlflow/test_mlflow2.py $(PYTEST)
+	EVALSTOPD_MLFLOW2=$(BASE)/venv-mlflow2/bin/python nice -n 5 $(PY) -m pytest -q tests/adapters/mlflow/test_mlflow2.py $(PYTEST)
 
 bench: env
 	$(PY) -m bench
@@ -95,8 +107,9 @@ bench-curves: env
 bench-estimates: env
 	$(PATHS) $(PY) -m bench.estimates $(BENCH)
 
+# Ten thousand examples for each property: an hour or two on two cores.
 nightly: env
-	$(PY) -m pytest -q -m properties --hypothesis-profile=nightly --timeout=0 tests/core tests/adapters tests/hostile $(PYTEST)
+	$(PY) -m pytest -q -n $(CORES) --dist worksteal -m properties --hypothesis-profile=nightly --timeout=0 $(PYTEST)
 
 mutation:
 	@tools/environment.sh $(BASE) mutation

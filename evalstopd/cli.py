@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -47,7 +47,7 @@ _EX_IOERR = 74
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is one line on stderr and an exit code, never a traceback.
+    """Run the command line; what goes wrong is a line on stderr (one for each wrong setting), never a traceback.
 
     That goes for errors of ours and for files, standard output included, that cannot be read or written. A character
     that the output's encoding has not is spelled out.
@@ -59,9 +59,9 @@ def main() -> None:
     try:
         _run()
     except EvalstopError as error:
-        _fail(str(error), getattr(error, "exit_code", 1))
+        _fail(getattr(error, "faults", (str(error),)), getattr(error, "exit_code", 1))
     except OSError as error:
-        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", _EX_IOERR)
+        _fail((f"{error.filename or 'input or output'}: {error.strerror or error}",), _EX_IOERR)
 
 
 def _run() -> None:
@@ -78,10 +78,10 @@ def _run() -> None:
                 raise
 
 
-def _fail(why: str, code: int) -> None:
+def _fail(lines: Sequence[str], code: int) -> None:
     from evalstopd.report.text import plain
 
-    sys.stderr.write(f"evalstopd: {plain(why, 1000)}\n")
+    sys.stderr.write("".join(f"evalstopd: {plain(line, 1000)}\n" for line in lines))
     sys.exit(code)
 
 
@@ -240,14 +240,17 @@ def explain(
     from evalstopd.errors import Rejected
     from evalstopd.report.render import explanation
     from evalstopd.report.rows import explain as find
+    from evalstopd.report.ways import ways
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_checked_store
 
-    store = make_checked_store(load_settings(config))
+    settings = load_settings(config)
+    store = make_checked_store(settings)
     found = find(store, store, job)
+    proofs = ways(seals=bool(settings.binding.mac_key), tags=bool(settings.binding.tags))
     if found is None:
-        raise Rejected(f"job {job} is not watched: it holds no GPUs here, or its comment names no run (mlflow_run=ID)")
-    _print(found, as_json, lambda: explanation(found))
+        raise Rejected(f"job {job} is not watched: it holds no GPUs here, or no run is proven to be its own; {proofs}")
+    _print(found, as_json, lambda: explanation(found, proofs))
 
 
 @app.command()

@@ -1,5 +1,7 @@
 """The one tree of errors: what each kind costs (a pass, an intent, the start, the process)."""
 
+from collections.abc import Sequence
+
 
 class EvalstopError(Exception):
     """Anything this project raises on purpose."""
@@ -29,6 +31,14 @@ class Misconfigured(EvalstopError):
     """A setting is wrong; the message names it. Ends the start, never a running daemon. Exit code 78."""
 
     exit_code = 78
+
+
+class WrongSettings(Misconfigured):
+    """Settings are wrong: `faults` has a line on each that is."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = tuple(faults)
 
 
 class WrongUsage(Misconfigured):

@@ -267,9 +267,12 @@ class Keeper(Protocol):
         """
 
 
+_NO_JOB = JobKey("", "", 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to a job's owner, in the words that every other place uses.
+    """One message to a job's owner, in the words that every other place uses; or to the site's admin (`to_admin`).
 
     `ref` names what it is about (an intent's id, or a life's early warning), `kind` which of its messages it is.
     """
@@ -280,6 +283,26 @@ class Message:
     text: str
     kind: str = "notice"
     ref: str = ""
+
+    @property
+    def for_admin(self) -> bool:
+        """Tell whether this is about no job, and for the site's admin."""
+        return self.key == _NO_JOB
+
+    @property
+    def whom(self) -> str:
+        """Return who is told."""
+        return "the admin" if self.for_admin else self.user
+
+    @property
+    def about(self) -> str:
+        """Return what it is about, in words."""
+        return "the site" if self.for_admin else f"job {self.key.job_id}"
+
+
+def to_admin(subject: str, text: str, kind: str, ref: str) -> Message:
+    """Return a message to the site's admin: its key and user are empty."""
+    return Message(_NO_JOB, "", subject, text, kind, ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +321,8 @@ class Receipt:
     @property
     def text(self) -> str:
         """Return the same in words."""
-        what = f"the owner {'was' if self.sent else 'could not be'} told ({self.message.kind})"
+        whom = "the admin" if self.message.for_admin else "the owner"
+        what = f"{whom} {'was' if self.sent else 'could not be'} told ({self.message.kind})"
         return f"{what}: {self.how}" if self.how else what
 
 

@@ -1,14 +1,12 @@
 """Settings: frozen, nested, from TOML and EVALSTOPD_ variables; an unknown key is refused by name."""
 
-import difflib
 import hashlib
 import json
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -19,29 +17,36 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
-    model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from evalstopd.core.caps import Caps
-from evalstopd.core.detectors import DETECTORS, detector
+from evalstopd.core.detectors import detector
 from evalstopd.core.lineup import PriorityRules
 from evalstopd.core.model import Mode, Rung, StopAction
-from evalstopd.core.policies import ELASTIC, policy
+from evalstopd.core.policies import policy
 from evalstopd.core.preempt import PreemptRules
 from evalstopd.core.registry import check_template
 from evalstopd.core.rules import ActionRule, Rules, ServerClass
 from evalstopd.core.shift import Lever
 from evalstopd.core.spec import parse_spec
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, WrongSettings
+from evalstopd.faults import Fault, bad_json, faults_of, known_keys, masked, merged, nearest, shown, wants_json, without
+from evalstopd.sense import CHECKS, LOSS_AWARE
 
 PREFIX = "EVALSTOPD_"
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
-LOSS_AWARE = "loss-aware"
-# LossAware would take a job's GPUs on the word of numbers that others write.
-PREEMPTIVE = ("srtf-est", "las")
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
+_MOST_LINES, _LONGEST_LINE = 50, 900
+_JSON_WORDS = 'in a variable a list is written as ["a", "b"], a table as {"a": "b"}'
 
 
 def _rung(value: object) -> Rung:
@@ -56,11 +61,19 @@ def _rung(value: object) -> Rung:
 _RungWord = Annotated[Rung, BeforeValidator(_rung), PlainSerializer(lambda rung: rung.word, return_type=str)]
 # Blanks are no reason.
 _Reason = Annotated[str, StringConstraints(strip_whitespace=True)]
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_ADDRESS_WORDS = "one plain mail address, as in evalstopd@site.example,"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse true and false for a number: pydantic takes them for 1 and 0."""
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation in (int, float):
+            raise ValueError("a number is needed")
+        return value
 
 
 class SlurmSettings(_Part):
@@ -216,14 +229,14 @@ class DaemonSettings(_Part):
 
     tick_s: float = Field(default=30.0, ge=0.2, le=3600)
     kill_switch: Path = Path("/etc/evalstopd/STOP")
-    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
 
 class MetricsSettings(_Part):
     """Where Prometheus may scrape the daemon: `port` 0 is nowhere. Who can reach `host` can read it all."""
 
     port: int = Field(default=0, ge=0, le=65535)
-    host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$")
+    host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$", description="a numeric address in quotes")
 
 
 _AnyCase = Annotated[str, StringConstraints(to_lower=True)]
@@ -253,7 +266,10 @@ _DOMAIN = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 
 
 class NotifySettings(_Part):
-    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds."""
+    """How owners are told: the daemon's log, a program of the site's, mail; any of them together. Times in seconds.
+
+    `smtp_admin` is who gets what is about no job: that a limit was lifted in writing.
+    """
 
     kinds: tuple[Literal["log", "command", "smtp"], ...] = ("log",)
     most_waiting: int = Field(default=200, ge=1, le=100_000)
@@ -265,25 +281,14 @@ class NotifySettings(_Part):
     smtp_user: str = ""
     smtp_password_file: str = ""
     smtp_ca_file: str = ""
-    smtp_from: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$")
-    smtp_to: str = Field(default="", pattern=rf"^$|^({_LOCAL}|[A-Za-z0-9._+-]*\{{user\}}[A-Za-z0-9._+-]*)@{_DOMAIN}$")
+    smtp_from: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$", description=_ADDRESS_WORDS)
+    smtp_to: str = Field(
+        default="",
+        pattern=rf"^$|^({_LOCAL}|[A-Za-z0-9._+-]*\{{user\}}[A-Za-z0-9._+-]*)@{_DOMAIN}$",
+        description="one mail address, with {user} for the owner's name, as in {user}@site.example,",
+    )
+    smtp_admin: str = Field(default="", pattern=rf"^$|^{_LOCAL}@{_DOMAIN}$", description=_ADDRESS_WORDS)
     smtp_time_limit_s: float = Field(default=20.0, gt=0, le=300)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        """Refuse a kind without what it needs, and a password that would go over the wire for all to read."""
-        faults = (
-            (not self.kinds, 'kinds is empty: "log" is the least'),
-            ("command" in self.kinds and not self.command, 'kinds has "command", but command names no program'),
-            (bool(self.command) and not self.command[0].startswith("/"), "command: an absolute path is needed"),
-            ("smtp" in self.kinds and not (self.smtp_from and self.smtp_to), '"smtp" needs smtp_from and smtp_to'),
-            (bool(self.smtp_user) != bool(self.smtp_password_file), "smtp_user and smtp_password_file go together"),
-            (bool(self.smtp_user) and self.smtp_security == "none", "no password is sent without starttls or tls"),
-        )
-        fault = next((text for holds, text in faults if holds), None)
-        if fault is not None:
-            raise ValueError(fault)
-        return self
 
 
 class EstimateSettings(_Part):
@@ -355,23 +360,67 @@ class Settings(BaseSettings):
     def shown(self) -> dict[str, dict[str, Any]]:
         """Return the settings in effect for people: secrets and what stands before an `@` in an address masked."""
         dumped: dict[str, dict[str, Any]] = self.model_dump(mode="json")
-        return {part: {key: _masked(value) for key, value in keys.items()} for part, keys in dumped.items()}
+        return {part: {key: masked(value) for key, value in keys.items()} for part, keys in dumped.items()}
+
+
+class _Given(Settings):
+    """Settings from what it is given alone."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Leave the variables out."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
 
 
 def load_settings(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings. Raises Misconfigured with one line that names what is wrong and what was meant."""
+    """Read the settings. Raises WrongSettings with a line on each that is wrong: what was given, what is needed."""
     environment = os.environ if environment is None else environment
     chosen, named = _chosen(path, environment)
     values = _read(chosen, named=named)
-    _refuse_unknown_variables(environment)
+    faults = [*_unknown_variables(environment), *_wrong(values, environment)]
+    if faults:
+        source = str(chosen) if values else "settings"
+        lines = [f"{_from(each, source, environment)}{each.text}"[:_LONGEST_LINE] for each in faults]
+        more = [f"{len(lines) - _MOST_LINES} more settings are wrong"] if len(lines) > _MOST_LINES else []
+        raise WrongSettings([*lines[:_MOST_LINES], *more])
+    return _paced(Settings(**values))
+
+
+def _wrong(values: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield all that is wrong with the file's values and the variables', in the sections' order."""
+    garbled = [*_garbled_variables(environment)]
+    given = without(values, [each.place for each in garbled])
     try:
-        settings = Settings(**values)
+        given = given if garbled else merged(values, without(EnvSettingsSource(Settings)(), _strange(environment)))
+    except SettingsError:
+        yield Fault((), f"a variable that begins with {PREFIX} cannot be read: {_JSON_WORDS}")
+    found = garbled
+    try:
+        sound = _Given(**given)
     except ValidationError as error:
-        raise Misconfigured(f"{chosen if values else 'settings'}: {_first_fault(error)}") from None
-    except SettingsError as error:
-        raise Misconfigured(f'{error}: in a variable a list is written as ["a", "b"]') from None
-    _check(settings)
-    return _paced(settings)
+        found = [*garbled, *faults_of(Settings, error)]
+        sound = _Given(**without(given, [each.place for each in found]))
+    together = [fault for check in CHECKS for fault in check(sound) if fault.stands(found)]
+    sections = list(Settings.model_fields)
+    yield from sorted((*found, *together), key=lambda each: (*sections, each.place[0]).index(each.place[0]))
+
+
+def _from(fault: Fault, source: str, environment: Mapping[str, str]) -> str:
+    """Return where a setting comes from, before what is wrong with it."""
+    variables = {name.upper(): name for name, value in environment.items() if value}
+    names = (f"{PREFIX}{'__'.join(map(str, fault.place[:most]))}".upper() for most in (2, 1))
+    named = next((variables[name] for name in names if fault.place and name in variables), None)
+    if not fault.place:
+        return ""
+    return f"variable {named}: " if named else f"{source}: "
 
 
 def settings_source(path: Path | None, environment: Mapping[str, str] | None = None) -> str:
@@ -439,17 +488,6 @@ def make_preempt(settings: Settings) -> PreemptRules | None:
     return PreemptRules(**{**asked.model_dump(), "policy": policy(asked.policy)})
 
 
-def _check_preempt(asked: PreemptSettings) -> None:
-    if not asked.policy:
-        return
-    try:
-        made = policy(asked.policy)
-    except ValueError as error:
-        raise Misconfigured(f"preempt.policy: {error}") from None
-    if parse_spec(asked.policy).name not in PREEMPTIVE:
-        raise Misconfigured(f"preempt.policy: {made.spec} requeues no running job; {' or '.join(PREEMPTIVE)} does")
-
-
 def _paced(settings: Settings) -> Settings:
     """Return the settings with passes no closer together than Slurm may be asked."""
     tick_s = max(settings.daemon.tick_s, settings.slurm.min_call_interval_s)
@@ -463,69 +501,31 @@ def _read(path: Path, *, named: bool) -> dict[str, Any]:
         if named:
             raise Misconfigured(f"{path}: no such file") from None
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misconfigured(f"{path}: {error}") from None
 
 
-def _masked(value: object) -> object:
-    return _PASSWORD.sub("***", value) if isinstance(value, str) else value
+def _unknown_variables(environment: Mapping[str, str]) -> Iterator[Fault]:
+    for name in _strange(environment).values():
+        yield Fault((), f"unknown variable {name}{nearest(name.upper(), {*_variables(), CONFIG_VARIABLE})}")
 
 
-def _check(settings: Settings) -> None:
-    try:
-        detector(settings.rules.rule, settings.rules.mode)
-    except ValueError as error:
-        raise Misconfigured(f"rules.rule: {error}") from None
-    for each in settings.enforce.actions:
-        if each.rule and each.rule not in DETECTORS:
-            raise Misconfigured(f"enforce.actions: {each.rule!a} is no rule; known: {', '.join(sorted(DETECTORS))}")
-    _check_policy(settings.priorities)
-    _check_preempt(settings.preempt)
-    if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
-        raise Misconfigured('binding.tags: tags prove nothing unless mlflow.server is "authenticated"')
+def _strange(environment: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Return the variables that look like ours and are not, by the place that they would set."""
+    known = {*_variables(), CONFIG_VARIABLE}
+    found = (name for name in sorted(environment) if name.upper().startswith(PREFIX) and name.upper() not in known)
+    return {tuple(name[len(PREFIX) :].lower().split("__")): name for name in found}
 
 
-def _check_policy(asked: PrioritySettings) -> None:
-    """Refuse what cannot be had on a live cluster."""
-    if not asked.policy:
-        return
-    try:
-        name = parse_spec(asked.policy).name
-        if name in ELASTIC:
-            raise ValueError(f"{name} gives running jobs more or fewer GPUs, which Slurm cannot: it is for simulations")
-        policy(asked.policy)
-    except ValueError as error:
-        raise Misconfigured(f"priorities.policy: {error}") from None
-    if name == LOSS_AWARE and not (asked.loss_aware and asked.loss_metric):
-        why = "ranks on numbers that users write: it needs priorities.loss_aware = true and a loss_metric"
-        raise Misconfigured(f"priorities.policy: {LOSS_AWARE} {why}")
+def _garbled_variables(environment: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield the variables of lists, tables and sections that are no JSON."""
+    places = _variables()
+    for name, value in sorted(environment.items()):
+        place = places.get(name.upper(), ())
+        if place and value and wants_json(Settings, place) and bad_json(value):
+            yield Fault(place, f"{'.'.join(place)}: {_JSON_WORDS}, not {shown(value)}")
 
 
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    where = [str(part) for part in fault["loc"]]
-    name = ".".join(where)
-    if fault["type"] == "extra_forbidden":
-        return f"unknown key {name}{_nearest(name)}"
-    return f"{name}: {fault['msg']}"
-
-
-def _nearest(name: str) -> str:
-    close = difflib.get_close_matches(name, list(known_keys()), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def known_keys() -> Iterator[str]:
-    """Yield every key as `part.key`, and the parts themselves."""
-    for part, info in Settings.model_fields.items():
-        yield part
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            yield from (f"{part}.{key}" for key in info.annotation.model_fields)
-
-
-def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    known = {f"{PREFIX}{key.replace('.', '__')}".upper() for key in known_keys()} | {CONFIG_VARIABLE}
-    for name in sorted(environment):
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
-            close = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.5)
-            raise Misconfigured(f"unknown variable {name}{f'; did you mean {close[0]}?' if close else ''}")
+def _variables() -> dict[str, tuple[str, ...]]:
+    """Return the key that each variable sets."""
+    return {f"{PREFIX}{key.replace('.', '__')}".upper(): tuple(key.split(".")) for key in known_keys(Settings)}

@@ -43,12 +43,14 @@ from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
+from evalstopd.late import Late
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.lengths import Lengths
+from evalstopd.loop.telling import tell_admin
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
@@ -61,7 +63,6 @@ from evalstopd.report.scorecard import (
     Scorecard,
     check_enforce,
     enforce_verdict,
-    override_remark,
     read_scorecard,
 )
 from evalstopd.service import Service
@@ -74,6 +75,7 @@ from evalstopd.store.tracker import TrackerDatabase
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
+from evalstopd.written import written
 
 # A command of Slurm's that is late is killed, and waited for, for a second.
 _SPARE_S = 2.0
@@ -133,13 +135,13 @@ def make_loop(
 ) -> Loop:
     """Return the loop over the real cluster, tracker, keeper and store; `history` is what estimates rest on.
 
-    Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where the
-    enforce rung is taken on a written reason, the store notes it, once for each digest of the settings.
+    Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where a limit
+    is lifted by a written reason, the store notes it and the admin is told, once for each digest of the settings.
     """
     check(settings.store.url)
     metrics, store = make_metrics(settings), store or make_store(settings)
-    if settings.rules.rung is Rung.ENFORCE:
-        _admit(settings, store, dry_run=dry_run)
+    notifier = make_notifier(settings)
+    _admit(settings, store, notifier, dry_run=dry_run)
     rules = replace(make_rules(settings), trust=make_trust(settings))
     ports = Ports(
         clock=SystemClock(),
@@ -148,7 +150,7 @@ def make_loop(
         runs=metrics,
         keeper=make_keeper(settings),
         store=store,
-        notifier=make_notifier(settings),
+        notifier=notifier,
         kill_switch=make_kill_switch(settings),
         finder=metrics,
         gate=make_gate(settings),
@@ -176,13 +178,15 @@ def make_scorecard(settings: Settings, store: SqlStore, since_s: float = 0.0) ->
     return read_scorecard(store, store, make_rules(settings).rule, limits, since_s)
 
 
-def _admit(settings: Settings, store: SqlStore, *, dry_run: bool) -> None:
-    """Raise Misconfigured where the site may not enforce; note a written reason where it goes without a card."""
-    card, reason = make_scorecard(settings, store), settings.enforce.override
-    check_enforce(card, reason)
-    noted = tuple(override_remark(card, reason, settings.digest, SystemClock().now_s()))
+def _admit(settings: Settings, store: SqlStore, notifier: Notifier, *, dry_run: bool) -> None:
+    """Raise Misconfigured where the site may not enforce; note what an admin put in writing for it, and tell it."""
+    if settings.rules.rung is not Rung.ENFORCE:
+        return
+    now_s = SystemClock().now_s()
+    noted = written(settings, make_scorecard(settings, store), store, now_s)
     if noted and not dry_run:
-        store.record(Changes(remarks=noted))
+        store.record(Changes(remarks=tuple(noted)))
+        tell_admin(store, notifier, noted, now_s)
 
 
 def make_seat(settings: Settings) -> Seat:
@@ -206,17 +210,21 @@ def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
 
 def tick_alone(loop: Loop, settings: Settings) -> TickReport:
     """Make one pass, unless a daemon works on the store: that raises Unavailable."""
-    seat = make_seat(settings)
+    try:
+        seat = make_seat(settings)
+    except EvalstopError:
+        # What was told at the start may wait to be sent.
+        loop.close()
+        raise
     loop = seated(loop, seat, settings)
     seat.beat()
     try:
         if not seat.ours:
             raise Unavailable(f"no pass is made: this process {seat.said}")
-        report = loop.tick()
-        loop.close()
+        return loop.tick()
     finally:
+        loop.close()
         seat.leave()
-    return report
 
 
 _SWITCH_OFF = "where a daemon runs, switch its policy off instead (priorities.policy), and reload it"
@@ -224,8 +232,7 @@ _SWITCH_OFF = "where a daemon runs, switch its policy off instead (priorities.po
 
 def show_priorities(settings: Settings) -> tuple[Place, ...]:
     """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
-    loop = make_loop(settings, threading.Event(), dry_run=True)
-    return places(loop.ordering)
+    return places(_ordering_loop(settings).ordering)
 
 
 def restore_priorities(settings: Settings) -> str:
@@ -234,7 +241,7 @@ def restore_priorities(settings: Settings) -> str:
         seat = make_seat(settings)
     except Unavailable as error:
         raise Unavailable(f"nothing is taken back: {error}; {_SWITCH_OFF}") from None
-    loop = seated(make_loop(settings, threading.Event(), dry_run=True), seat, settings)
+    loop = seated(_ordering_loop(settings), seat, settings)
     seat.beat()
     try:
         if not seat.ours:
@@ -242,6 +249,31 @@ def restore_priorities(settings: Settings) -> str:
         return told_back(loop.ordering)
     finally:
         seat.leave()
+
+
+def _ordering_loop(settings: Settings) -> Loop:
+    """Return a loop whose order of waiting jobs alone is used: it asks for no tracker unless the policy does."""
+    check(settings.store.url)
+    store, tracker, gate = (
+        make_store(settings),
+        Late(partial(make_metrics, settings)),
+        Late(partial(make_gate, settings)),
+    )
+    ports = Ports(
+        clock=SystemClock(),
+        cluster=make_cluster(settings),
+        metrics=tracker,
+        runs=tracker,
+        keeper=make_keeper(settings),
+        store=store,
+        notifier=LogNotifier(),
+        kill_switch=make_kill_switch(settings),
+        finder=tracker,
+        gate=gate,
+    )
+    stance = Stance(make_rules(settings), priorities=make_priorities(settings))
+    known = Lengths(_remembered(store), ports.clock)
+    return Loop(ports, stance) if estimate_days(settings) is None else Loop(ports, stance, known, known.of)
 
 
 def make_clock() -> SystemClock:
@@ -406,7 +438,7 @@ def _channels(settings: Settings) -> tuple[Channel, ...]:
     )
     known: dict[str, Channel] = {
         "command": CommandChannel(asked.command, asked.command_time_limit_s),
-        "smtp": MailChannel(server, asked.smtp_from, asked.smtp_to),
+        "smtp": MailChannel(server, asked.smtp_from, asked.smtp_to, asked.smtp_admin),
     }
     return tuple(known[kind] for kind in dict.fromkeys(asked.kinds) if kind in known)
 

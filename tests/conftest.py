@@ -1,5 +1,6 @@
 """Real parts that tests of several folders share."""
 
+import gc
 import sys
 from collections.abc import Generator, Iterator
 
@@ -7,11 +8,13 @@ import pytest
 from demo.rig.mlflow_server import MlflowServer
 from hypothesis import HealthCheck, settings
 
-from tests.e2e.fixtures import cluster, make_site, reachable_directory, slurm_machine, slurm_users
+from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directory, slurm_machine, slurm_users
 
 # One cluster for the folders that need one: fixtures imported twice would start two.
-__all__ = ["cluster", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
+__all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
 
+# Looking for garbage as often as Python does takes more than half of the time in which a worker collects the tests.
+gc.set_threshold(50_000, 20, 20)
 # Time limits of hypothesis measure the machine, which may be busy, not the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("steady"), max_examples=10_000)
@@ -19,12 +22,22 @@ settings.register_profile("nightly", settings.get_profile("steady"), max_example
 settings.register_profile("mutation", settings.get_profile("steady"), max_examples=40, derandomize=True, database=None)
 settings.load_profile("steady")
 
+# What takes longest on real parts begins first, so that nothing long is left when all else is done.
+LONGEST = ("test_real_ladder", "test_embedded_demo", "test_compare", "test_breaker_flood", "test_undo")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of properties, so that they can be run alone and longer: `make nightly`."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("properties")
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Never look for garbage among the thousands of tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,7 +22,9 @@ MAX_ANSWER = 64 * 1024
 MAX_PATH = 4500  # characters: the output folder's 4000, the pin's name, ours
 MOST = 2**63 - 1  # files or bytes: what the store can hold
 DIGEST = re.compile(r"[0-9a-f]{64}")
-LOG_FILE = re.compile(r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json", re.ASCII)
+LOG_FILE = re.compile(
+    r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json|(\.\./|lightning_logs/version_[0-9]{1,9}/)?metrics\.csv", re.ASCII
+)
 _UNKNOWN_SHAPE = "the keeper's answer has an unknown shape"
 ERRORS: dict[str, type[EvalstopError]] = {
     "busy": Unavailable,

@@ -10,14 +10,15 @@ LONGEST_WAIT_S = 900.0
 _MEMORY = 9
 
 
-def after_read(reads: Reads, now_s: float, *, arrived: bool, tick_s: float, started_s: float) -> Reads:
-    """Return the schedule after a good read at `now_s` that brought new evals or not. Times in seconds.
+def after_read(reads: Reads, now_s: float, *, arrived: int, tick_s: float, started_s: float) -> Reads:
+    """Return the schedule after a good read at `now_s` that brought so many new evals. Times in seconds.
 
     Until two arrivals are known: each tick during the first 10 minutes of the job, then doubling up to 10
     minutes. After that: last arrival + max(tick, 0.8 x the median gap), at most 15 minutes; an overdue
-    eval is asked for ever more rarely, up to the same limit.
+    eval is asked for ever more rarely, up to the same limit. Several evals at once, as after an outage, count as
+    having come in equal steps since the last one: or else the outage would be taken for the job's own pace.
     """
-    arrivals = (*reads.arrivals, now_s)[-_MEMORY:] if arrived else reads.arrivals
+    arrivals = (*reads.arrivals, *_moments(reads, now_s, arrived))[-_MEMORY:]
     empty = 0 if arrived else reads.empty + 1
     wait = _wait(arrivals, empty, now_s - started_s, tick_s)
     return Reads(arrivals, empty, now_s + wait, now_s)
@@ -33,6 +34,13 @@ def worth_a_look(age_s: float, now_s: float, tick_s: float) -> bool:
         return True
     period = max(tick_s, min(age_s / 8.0, LONGEST_WAIT_S))
     return now_s // period != (now_s - tick_s) // period
+
+
+def _moments(reads: Reads, now_s: float, arrived: int) -> tuple[float, ...]:
+    if arrived < 2 or not reads.arrivals:
+        return (now_s,) * min(arrived, 1)
+    step_s = (now_s - reads.arrivals[-1]) / arrived
+    return tuple(now_s - before * step_s for before in reversed(range(min(arrived, _MEMORY))))
 
 
 def _wait(arrivals: tuple[float, ...], empty: int, age_s: float, tick_s: float) -> float:

@@ -76,7 +76,7 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
     """Return the shift after a look at its job, which waits: what was asked for is in effect, or not, or not ours.
 
     What does not stay is asked for again `reassert` times, then the job is left alone; at once where the value is
-    neither ours nor the one that was found.
+    neither ours nor the one that was found. What is given back and not seen so is no try of its owner's.
     """
     seen = nice if shift.lever is Lever.NICE else priority
     if shift.state is ShiftState.LEFT:
@@ -89,7 +89,7 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
     ours = seen == shift.before and shift.state is ShiftState.ASKED
     if not ours and seen != shift.home and shift.lever is Lever.NICE:
         return _left(shift, BY_HAND.format(lever="Nice", seen=seen))
-    tries = shift.tries + 1
+    tries = shift.tries + int(shift.asked != shift.home)
     if tries > reassert:
         what = shift.lever.value.capitalize()
         return replace(_left(shift, WILL_NOT_STAY.format(lever=what, tries=tries)), tries=tries)

@@ -31,7 +31,7 @@ class Terms:
 class Reads:
     """When a job's run was read with what success, by our own clock (client timestamps prove nothing).
 
-    `arrivals` are the last distinct moments at which new evals arrived; `empty` counts the due reads
+    `arrivals` are the moments at which the last evals arrived (`due.after_read`); `empty` counts the due reads
     since then that brought nothing; `due_s` is when the next read is worth its cost.
     """
 

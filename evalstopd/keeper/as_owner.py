@@ -6,8 +6,10 @@ Checkpoints are found by step in the layouts of trainers that tell when one is w
 Pins: <parent of output_dir if the owner's, else output_dir>/.evalstop/<pin>/ with step-N, step-N.json, best.
 """
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -16,14 +18,14 @@ import shutil
 import stat
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 MAX_REQUEST = 64 * 1024  # bytes
-MAX_JSON = 16 * 1024**2  # bytes of trainer_state.json, an index or a manifest
+MAX_JSON = 16 * 1024**2  # bytes of a training log, an index or a manifest
 MAX_HEADER = 100_000_000  # bytes of a safetensors header: the format's own limit
 MAX_DEPTH = 8  # of folders in a checkpoint
 MAX_ANSWER = 60_000  # bytes: the pipe to the keeper holds 64 KiB, and is read when this process has ended
@@ -32,6 +34,8 @@ MAX_CRC = 4 * 1024**3  # bytes of one checkpoint up to which its files' contents
 MAX_NAME = 250  # characters of a metric's name
 MARKER = "trainer_state.json"  # Hugging Face's trainers write it last
 CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,15}", re.ASCII)
+CSV = "metrics.csv"  # of Lightning's CSVLogger, in lightning_logs/version_N, where ModelCheckpoint makes `checkpoints`
+CSV_RUNS, CSV_RUN, CSV_CHECKPOINTS = "lightning_logs", re.compile(r"version_[0-9]{1,9}", re.ASCII), "checkpoints"
 LOGGED_BESIDE = ("stderr", "_n", "_items", "samples", "runtime", "samples_per_second", "example_count")
 TRACKER = "latest_checkpointed_iteration.txt"  # verl writes it last, beside its checkpoints
 MAX_TRACKER = 32  # bytes of it
@@ -277,37 +281,60 @@ def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:
         return []
 
 
-def newest_log(output: int, since_s: int) -> str:
-    """Return where the newest training log lies that was written since a moment: in the output folder, or just below.
-
-    What lies there is only ranked here: it is judged when it is opened.
-    """
+def log_places(output: int) -> Iterator[str]:
+    """Yield where a training log may lie below an output folder: beside or in checkpoints, where CSVLogger writes."""
+    yield from (MARKER, CSV)
     with os.scandir(output) as names:
-        folders = [each.name for each in islice(names, MAX_NAMES) if CHECKPOINT.fullmatch(each.name)]
+        folders = [each.name for each in islice(names, MAX_NAMES)]
+    yield from (f"{name}/{MARKER}" for name in folders if CHECKPOINT.fullmatch(name))
+    if CSV_RUNS in folders:
+        with suppress(Refusal, OSError), os.scandir(enter(output, CSV_RUNS)) as names:
+            runs = [each.name for each in islice(names, MAX_NAMES) if CSV_RUN.fullmatch(each.name)]
+            yield from (f"{CSV_RUNS}/{name}/{CSV}" for name in runs)
+
+
+def newest_log(places: Iterable[tuple[int, str]], since_s: int) -> tuple[int, str]:
+    """Return the newest of these files that was written since a moment, as a folder and a path below it.
+
+    A table counts only where there is no log of the trainer's own: scripts write files of that name, too. What lies
+    there is only ranked here: it is judged when it is opened.
+    """
     found = []
-    for path in (MARKER, *(f"{name}/{MARKER}" for name in folders)):
+    for folder, path in places:
         with suppress(OSError):
-            found.append((os.lstat(path, dir_fd=output).st_mtime_ns, path))
-    written_ns, path = max(found, default=(0, ""))
-    if not path or written_ns < since_s * 10**9:
-        raise Missing("missing", f"no {MARKER} written since the job's present life began")
-    return path
+            written_ns = os.lstat(path, dir_fd=folder).st_mtime_ns
+            if written_ns >= since_s * 10**9:
+                found.append((path.endswith(MARKER), written_ns, path, folder))
+    if not found:
+        raise Missing("missing", f"no {MARKER} or {CSV} written since the job's present life began")
+    *_, path, folder = max(found)
+    return folder, path
 
 
-def series_of(text: bytes, metric: str) -> dict[str, list[tuple[int, float]]]:
+def series_of(name: str, text: bytes, metric: str) -> dict[str, list[tuple[int, float]]]:
     """Return what a trainer logged as the metric and, with it, of its noise: (step, value) by name."""
     found: dict[str, list[tuple[int, float]]] = {}
     try:
-        for entry in json.loads(text)["log_history"]:
+        for entry in rows_of(text, metric) if name == CSV else json.loads(text)["log_history"]:
             step = entry.get("step") if metric in entry else None
             if type(step) is not int or not 0 <= step < 10**15:
                 continue
-            for name in filter(partial(tells, metric), entry):
-                if math.isfinite(value := float(entry[name])):
-                    found.setdefault(name, []).append((step, value))
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
-        raise Refusal("incomplete", f"no readable log in {MARKER}") from None
+            for key in filter(partial(tells, metric), entry):
+                if math.isfinite(value := float(entry[key])):
+                    found.setdefault(key, []).append((step, value))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, csv.Error):
+        raise Refusal("incomplete", f"no readable log in {name}") from None
     return found
+
+
+def rows_of(text: bytes, metric: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a table, empty cells left out. The last line may be half written: it has no end yet."""
+    lines = csv.reader(io.StringIO(text[: text.rfind(b"\n") + 1].decode(), newline=""))
+    names = next(lines, [])
+    wanted = [(at, name) for at, name in enumerate(names) if name == "step" or tells(metric, name)]
+    for line in lines:
+        filled = ((name, line[at]) for at, name in wanted if at < len(line) and line[at])
+        yield {name: int(cell) if name == "step" else cell for name, cell in filled}
 
 
 def tells(metric: str, name: str) -> bool:
@@ -480,18 +507,25 @@ class Pin:
 
     def log(self) -> dict[str, Any]:
         """Read the newest training log of the job's present life."""
-        output = enter(self.above, self.asked.output_dir.split("/")[-1])
-        path = newest_log(output, self.asked.since_s)
-        folder, _, name = path.rpartition("/")
-        with open_file(enter(output, folder) if folder else output, name) as file:
+        last = self.asked.output_dir.split("/")[-1]
+        output = enter(self.above, last)
+        places = [(output, path) for path in log_places(output)]
+        if last == CSV_CHECKPOINTS and os.fstat(self.above).st_uid == self.asked.uid:
+            places.append((self.above, CSV))
+        at, path = newest_log(places, self.asked.since_s)
+        *folders, name = path.split("/")
+        shown = path if at == output else f"../{path}"
+        for folder in folders:
+            at = enter(at, folder)
+        with open_file(at, name) as file:
             fresh = os.fstat(file.fileno()).st_mtime_ns >= self.asked.since_s * 10**9
             text = file.read(MAX_JSON + 1)
         if not fresh or len(text) > MAX_JSON:
-            raise Refusal("refused", f"{path} has more than {MAX_JSON} bytes, or was changed meanwhile")
-        series = series_of(text, self.asked.metric)
-        answer = {"ok": True, "file": path, "digest": hashlib.sha256(text).hexdigest(), "series": series}
+            raise Refusal("refused", f"{shown} has more than {MAX_JSON} bytes, or was changed meanwhile")
+        series = series_of(name, text, self.asked.metric)
+        answer = {"ok": True, "file": shown, "digest": hashlib.sha256(text).hexdigest(), "series": series}
         if len(json.dumps(answer)) > MAX_ANSWER:
-            raise Refusal("refused", f"{path} has more evals than an answer holds")
+            raise Refusal("refused", f"{shown} has more evals than an answer holds")
         return answer
 
     def _home(self, *, make: bool = False) -> int:

@@ -32,7 +32,7 @@ class Lead:
     _lock: Lock = field(default_factory=Lock)
     _epoch: int = 0
     _until_s: float = 0.0
-    known: bool = False
+    _known_until_s: float = 0.0
     _said: str = ""
 
     def beat(self) -> bool:
@@ -41,10 +41,11 @@ class Lead:
         try:
             lease = self.store.take(self.name, self.holder, self.lease_s)
         except EvalstopError as error:
-            self.known = False
-            self._say(f"the lease could not be renewed: {error}", logging.WARNING)
+            self._known_until_s = 0.0
+            # The passes say so, too, and once.
+            self._say(f"the lease could not be renewed: {error}", logging.DEBUG)
             return False
-        self.known = True
+        self._known_until_s = asked_s + self.lease_s
         self._note(lease, asked_s)
         return self.leads and not led
 
@@ -55,8 +56,15 @@ class Lead:
             return self._epoch > 0 and self.now_s() < self._until_s
 
     @property
+    def known(self) -> bool:
+        """Tell whether the store's last answer was one, and young enough that its lease may still hold."""
+        return self.now_s() < self._known_until_s
+
+    @property
     def said(self) -> str:
-        """Return how things stand, in words."""
+        """Return how things stand, in words. Who waits for an answer knows nothing once the last one is too old."""
+        if self._known_until_s and not self.known:
+            return f"stands aside: the store has not answered for {self.lease_s:g} s, so who leads is not known"
         return self._said or "has not asked for the lease yet"
 
     def epoch(self, for_s: float = 0.0) -> int:

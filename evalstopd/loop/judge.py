@@ -224,7 +224,7 @@ def _case(one: Seen, bound: Bound, reading: RunReading, read: _Merged, *, now_s:
         proof=bound.proof.value,
         read_life=one.watch.life.restarts,
         output_dir=output_dir(one.wishes, reading.facts, rules),
-        reads=after_read(one.watch.reads, now_s, arrived=bool(read.new), tick_s=rules.tick_s, started_s=started_s),
+        reads=after_read(one.watch.reads, now_s, arrived=len(read.new), tick_s=rules.tick_s, started_s=started_s),
     )
     present = tuple(point for point in read.curve if point.life == watch.life.restarts)
     return Case(one.sighting, watch, one.standing, one.wishes, curve(read.curve), bound.proof.value, present)

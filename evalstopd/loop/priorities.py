@@ -210,7 +210,7 @@ def _seen(shift: Shift, own: Sequence[Job], asked: PriorityRules | None) -> Shif
     told = waiting and not (shift.lever is Lever.PRIORITY and waiting[0].held)
     if not told or len({job.nice for job in waiting}) > 1:
         return shift
-    # What is taken back is asked for as often as it takes.
+    # What is taken back is asked for as often as it takes, whatever was tried before.
     patience = asked.reassert if asked is not None and shift.asked != shift.home else shift.tries + 1
     return observed(shift, waiting[0].priority, waiting[0].nice, patience)
 

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from evalstopd.core.caps import SITE
 from evalstopd.core.watch import Remark, Watch
 from evalstopd.core.words import nearing
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.report import Tally
-from evalstopd.ports import Book, Changes, Message, Ports, Receipt
+from evalstopd.ports import Book, Changes, Message, Notifier, Ports, Receipt, Store, to_admin
 
 EARLY = "early-warning"
 WARNING = "warning"
 STOPPED = "stopped"
 UNDONE = "undone"
 UNDER_WAY = "the message to the owner is under way"
+_LIFTED = "a limit was lifted in writing"
 
 
 def early_remark(watch: Watch, now_s: float) -> Remark:
@@ -29,6 +31,22 @@ def tell_early(ports: Ports, warned: Sequence[Watch], now_s: float, tally: Tally
         tally.add("warned early")
         if receipt is not None:
             ports.store.record(_outcome(watch, receipt, now_s))
+
+
+def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float) -> None:
+    """Tell the site's admin what was just recorded: what an admin put in writing. Not told again after a crash."""
+    for each in noted:
+        message = to_admin(_LIFTED, each.text, each.code, f"{each.subject}:{each.code}:{each.at_s:.0f}")
+        receipt = notifier.tell(message)
+        book_admins(store, [receipt] if receipt is not None else [], now_s)
+
+
+def book_admins(store: Store, receipts: Sequence[Receipt], now_s: float) -> None:
+    """Record what became of messages to the site's admin."""
+    admins = [each for each in receipts if each.message.for_admin]
+    remarks = tuple(Remark(SITE, f"{each.message.kind}-{each.event}", each.text, now_s) for each in admins)
+    if remarks:
+        store.record(Changes(remarks=remarks))
 
 
 def book_receipts(ports: Ports, book: Book, receipts: Sequence[Receipt], now_s: float) -> Book:

@@ -23,7 +23,7 @@ from evalstopd.loop.preempt import Preempting
 from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
-from evalstopd.loop.telling import book_receipts, tell_early
+from evalstopd.loop.telling import book_admins, book_receipts, tell_early
 from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
@@ -82,6 +82,7 @@ class Loop:
         self.ports.notifier.close()
         receipts = self.ports.notifier.receipts()
         with suppress(EvalstopError):
+            book_admins(self.ports.store, receipts, self.ports.clock.now_s())
             for cluster in {each.message.key.cluster for each in receipts}:
                 book_receipts(self.ports, self.ports.store.book(cluster), receipts, self.ports.clock.now_s())
 
@@ -111,7 +112,10 @@ class Loop:
         now_s = self.ports.clock.now_s()
         queue = self.ports.cluster.queue()
         tally.cluster = queue.cluster
-        book = book_receipts(self.ports, self.ports.store.book(queue.cluster), self.ports.notifier.receipts(), now_s)
+        book = self.ports.store.book(queue.cluster)
+        receipts = self.ports.notifier.receipts()
+        book = book_receipts(self.ports, book, receipts, now_s)
+        book_admins(self.ports.store, receipts, now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
         return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
 

@@ -90,13 +90,16 @@ def priority_table(rows: Sequence[Place]) -> RenderableType:
     return table
 
 
-def explanation(found: Explanation) -> RenderableType:
-    """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why."""
+def explanation(found: Explanation, proofs: str = "") -> RenderableType:
+    """Return what is known of a job: who it is, its curve with the verdicts, and what was decided why.
+
+    `proofs` tells the owner of a job without a run how it gets one.
+    """
     watch = found.watch
     proven = f" (proven by {watch.proof}, {'both ways' if watch.two_way else 'one way'})" if watch.proof else ""
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
-        f"run {plain(watch.run_id or 'none')}{plain(proven)}",
+        f"run {plain(watch.run_id)}{plain(proven)}" if watch.run_id else f"run none{f': {proofs}' if proofs else ''}",
         f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
         f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
         f"{watch.evals} evals, {watch.declines} declines now",

@@ -1,12 +1,13 @@
 """Bringing a store to this program's version, and checking it before the daemon starts."""
 
 import os
+import pwd
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import URL
 
-from evalstopd.errors import Fatal, Misconfigured, Unavailable
+from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
 from evalstopd.store.mounts import network_file_system
@@ -44,10 +45,12 @@ def upgrade(url: str) -> None:
     """Bring a store, empty or old, to this program's version, in one transaction.
 
     Raises Misconfigured for a database that has other tables, is on a network file system or is not in UTF-8,
-    Fatal for one made by a newer program, Unavailable where it does not answer.
+    Fatal for one made by a newer program, Unavailable where it does not answer, Rejected for root in another
+    account's folder.
     """
     parsed = parse(url)
     _check_place(parsed)
+    _check_owner(parsed)
     engines = connect(parsed, create=True)
     try:
         with translated(parsed), engines.write.begin() as connection:
@@ -70,6 +73,30 @@ def _check_place(url: URL) -> None:
     kind = network_file_system(mounts, folder)
     if kind is not None:
         raise Misconfigured(f"store.url: {folder!a} is on {kind}; SQLite needs a local disk, or use PostgreSQL")
+
+
+def _check_owner(url: URL) -> None:
+    """Refuse to work as root in a folder of another account: what root makes there its daemon cannot open.
+
+    Nor is it given to that account afterwards: who owns the folder may put a link in the file's place at any moment.
+    """
+    file = sqlite_file(url)
+    if file is None or os.geteuid() != 0:
+        return
+    owners = [path.parent.stat().st_uid for path in (file, file.resolve())]
+    account = next((_account(uid) for uid in owners if uid != 0), None)
+    if account is not None:
+        raise Rejected(
+            f"the folder of the store {str(file)!a} belongs to {account}, whose daemon could not open what root makes "
+            f"there: run this as that account (runuser -u {account} -- evalstopd db upgrade)"
+        )
+
+
+def _account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
 
 
 def _check_ours(connection: Connection, url: URL) -> None:

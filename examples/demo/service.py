@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -51,7 +52,8 @@ class Service:
     """Keeper and daemon below one directory. `settings` are those of the daemon, as TOML sections.
 
     `python` must be one that the daemon's account can run, with evalstopd installed; `keeper` is the
-    keeper's file, which must belong to root.
+    keeper's file, which must belong to root. `made` is a store of this version to copy, where a new one
+    would take too long.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class Service:
         python: str,
         keeper: Path,
         settings: Mapping[str, Mapping[str, object]],
+        made: Path | None = None,
     ) -> None:
         self.directory = directory.resolve()
         self.cluster = cluster
         self._python = python
         self._keeper_file = keeper
         self._settings = settings
+        self._made = made
         self._keeper: subprocess.Popen[bytes] | None = None
         self._daemon: subprocess.Popen[bytes] | None = None
 
@@ -80,7 +84,8 @@ class Service:
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.database}"
+        """Return where the store is: the settings' word, else an SQLite file below the directory."""
+        return str(self._settings.get("store", {}).get("url", f"sqlite:///{self.database}"))
 
     @property
     def book(self) -> Book:
@@ -123,9 +128,15 @@ class Service:
         processes.end(processes.all_marked(self.directory))
         self.directory.mkdir(parents=True, exist_ok=True)
         self.database.parent.mkdir(exist_ok=True)
-        account = pwd.getpwnam(users.DAEMON)
-        os.chown(self.database.parent, account.pw_uid, account.pw_gid)
+        _give(self.database.parent)
         self.configure()
+        if self._made and not self.database.exists():
+            shutil.copy(self._made, self.database)
+            _give(self.database)
+        else:
+            self._upgrade()
+
+    def _upgrade(self) -> None:
         done = self.command("db", "upgrade")
         if done.returncode:
             raise RigError(f"evalstopd db upgrade: {done.stderr.strip()}")
@@ -218,6 +229,11 @@ class Service:
         return json.loads(done.stdout)
 
 
+def _give(path: Path) -> None:
+    account = pwd.getpwnam(users.DAEMON)
+    os.chown(path, account.pw_uid, account.pw_gid)
+
+
 def _as_daemon(program: list[str]) -> list[str]:
     account = pwd.getpwnam(users.DAEMON)
     ids = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}"]
@@ -246,4 +262,11 @@ def _wait(holds: Any, what: str, log: Path) -> None:
 
 
 def section(name: str, values: Mapping[str, object]) -> str:
-    return f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    """Return a section as TOML; a tuple of mappings becomes `[[name.key]]` tables."""
+    tables = {key: value for key, value in values.items() if isinstance(value, tuple)}
+    text = f"[{name}]\n" + _lines({key: value for key, value in values.items() if key not in tables})
+    return text + "".join(f"[[{name}.{key}]]\n{_lines(each)}" for key, value in tables.items() for each in value)
+
+
+def _lines(values: Mapping[str, object]) -> str:
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

@@ -89,6 +89,20 @@ def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path
     assert done.returncode == 78
 
 
+def test_several_bad_settings_are_a_line_each_and_nothing_in_them_acts(tmp_path: Path) -> None:
+    path = tmp_path / "evalstopd.toml"
+    path.write_text(f'[rules]\nrang = "warn"\nrung = {json.dumps(HOSTILE[:-1])}\n[caps]\nstops = 0\n')
+    done = run("config", "--config", str(path))
+    lines = done.stderr.splitlines()
+
+    assert [line.partition(f"evalstopd: {path}: ")[2].split(":")[0].split(";")[0] for line in lines] == [
+        "rules.rung", "unknown key rules.rang", "caps.stops",
+    ]  # fmt: skip
+    assert done.stderr.isascii()
+    assert "\x1b" not in done.stderr
+    assert done.returncode == 78
+
+
 @pytest.mark.parametrize("command", ["run", "tick"])
 def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(config: Path, command: str) -> None:
     with config.open("a") as more:
@@ -194,6 +208,67 @@ def test_an_unknown_job_is_explained_away(config: Path) -> None:
 
     assert "job 99 is not watched" in one_line(done)
     assert done.returncode == 1
+
+
+SEALS = '[binding]\nmac_key = "/no/key"\n'
+TAGS = '[mlflow]\nserver = "authenticated"\n[binding]\ntags = "our proxy sets the user"\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "ways"),
+    [
+        ("", ["(comment)"]),
+        (SEALS, ["(comment)", "(mac)"]),
+        (TAGS, ["(comment)", "(tag)"]),
+        (TAGS + 'mac_key = "/no/key"\n', ["(comment)", "(mac)", "(tag)"]),
+    ],
+)
+def test_who_has_no_run_is_told_every_way_to_one_that_the_site_allows(config: Path, more: str, ways: list[str]) -> None:
+    """A job that is not watched, and one that is, but whose run is not proven; the site key need not be readable."""
+    store = SqlStore(f"sqlite:///{config.parent}/store.db")
+    key = JobKey("c", "8", 1001, 100)
+    store.record(Changes(watches=(Watch(key, Life(0, 100), 101.0, Terms(Rung.WARN, "never", "score", Mode.MAX)),)))
+    store.close()
+    with config.open("a") as settings:
+        settings.write(more)
+    unknown = one_line(run("explain", "99", "--config", str(config)))
+    known = run("explain", "8", "--config", str(config)).stdout.replace("\n", " ")
+    bound = run("explain", "7", "--config", str(config)).stdout
+
+    for text in (unknown, known):
+        assert [way for way in ("(comment)", "(mac)", "(tag)") if way in text] == ways
+        assert "mlflow_run=ID" in text
+    assert "(comment)" not in bound
+
+
+SQUEUE, SCONTROL = "#!/bin/sh\n", "#!/bin/sh\necho 'ClusterName             = c'\n"
+
+
+@pytest.mark.parametrize("policy", ["", "fifo", "srtf-est", "loss-aware"])
+def test_the_order_of_waiting_jobs_is_shown_and_given_back_without_a_tracker_a_card_or_the_site_key(
+    config: Path, policy: str
+) -> None:
+    """All of these are the daemon's needs alone."""
+    for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
+        (config.parent / name).write_text(text)
+        (config.parent / name).chmod(0o755)
+    with config.open("a") as settings:
+        settings.write(f'[slurm]\npath = "{config.parent}:/usr/bin:/bin"\ntime_limit_s = 60\n{SEALS}')
+        settings.write(f'[rules]\nrung = "enforce"\n[priorities]\npolicy = "{policy}"\nloss_aware = true\n')
+    shown = run("priorities", "show", "--config", str(config))
+    restored = run("priorities", "restore", "--config", str(config))
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert restored.stdout == "0 waiting jobs were given back what they had\n"
+
+
+def test_the_daemon_itself_still_asks_for_a_tracker(config: Path) -> None:
+    for command in ("run", "tick"):
+        done = run(command, "--config", str(config))
+
+        assert "mlflow.tracking_uri" in one_line(done)
+        assert done.returncode == 78
 
 
 @pytest.mark.parametrize("command", [["status"], ["explain", "7"]])

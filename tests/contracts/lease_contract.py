@@ -42,6 +42,7 @@ class LeaseContract:
         assert (first.holder, first.epoch) == (second.holder, second.epoch) == ("a", 1)
         assert 0 < second.left_s <= LONG_S
 
+    @pytest.mark.timed
     def test_the_leader_renews_under_the_same_epoch(self, store: LedStore) -> None:
         store.take("pair", "a", SHORT_S)
         renewed = store.take("pair", "a", LONG_S)

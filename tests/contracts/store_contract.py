@@ -700,6 +700,7 @@ class StoreContract:
         assert store.preemptions(CLUSTER, 0.0) == (done, other, later)
         assert store.preemptions(CLUSTER, 55.0) == (other, later)
 
+    @pytest.mark.timed
     def test_a_book_of_two_thousand_watches_costs_half_a_second_at_most(self, store: AnyStore) -> None:
         watches = tuple(watch(key(str(n)), nodes=("n1", "n2"), reads=_READS) for n in range(2000))
         pins = tuple(make.pin(each.key, step) for each in watches for step in (10, 20, 30))

@@ -4,7 +4,7 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, detector, fold
@@ -76,7 +76,6 @@ def test_a_logged_standard_error_larger_than_the_curve_shows_holds_the_rule_back
     assert not isinstance(verdicts("recommended", fall, stderr=0.1)[-1], Stop)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(6, 70), st.sampled_from([0.25, 4.0]), st.sampled_from([-8.0, 16.0]))
 def test_units_and_origin_of_the_score_do_not_matter(seed: int, count: int, scale: float, shift: float) -> None:
     stream = Random(seed)

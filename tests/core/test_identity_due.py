@@ -34,12 +34,12 @@ def test_a_reused_id_or_another_owner_is_another_job() -> None:
 def read_all(arrivals: list[bool], gap_s: float) -> Reads:
     reads = Reads()
     for number, arrived in enumerate(arrivals):
-        reads = after_read(reads, number * gap_s, arrived=arrived, tick_s=30.0, started_s=0.0)
+        reads = after_read(reads, number * gap_s, arrived=int(arrived), tick_s=30.0, started_s=0.0)
     return reads
 
 
 def test_a_young_job_is_read_each_tick() -> None:
-    assert after_read(Reads(), 100.0, arrived=False, tick_s=30.0, started_s=0.0).due_s == 130.0
+    assert after_read(Reads(), 100.0, arrived=0, tick_s=30.0, started_s=0.0).due_s == 130.0
 
 
 def test_an_old_job_without_evals_is_read_ever_more_rarely_up_to_ten_minutes() -> None:
@@ -47,7 +47,7 @@ def test_an_old_job_without_evals_is_read_ever_more_rarely_up_to_ten_minutes() -
     waits = []
     now_s = 600.0
     for _ in range(8):
-        reads = after_read(reads, now_s, arrived=False, tick_s=30.0, started_s=0.0)
+        reads = after_read(reads, now_s, arrived=0, tick_s=30.0, started_s=0.0)
         waits.append(reads.due_s - now_s)
         now_s = reads.due_s
 
@@ -65,7 +65,7 @@ def test_an_overdue_eval_is_asked_for_ever_more_rarely() -> None:
     waits = []
     now_s = reads.due_s
     for _ in range(6):
-        reads = after_read(reads, now_s, arrived=False, tick_s=30.0, started_s=0.0)
+        reads = after_read(reads, now_s, arrived=0, tick_s=30.0, started_s=0.0)
         waits.append(reads.due_s - now_s)
         now_s = reads.due_s
 
@@ -87,7 +87,7 @@ def test_an_older_life_than_the_one_known_is_another_job() -> None:
 
 def test_a_jobs_age_counts_from_its_start_and_at_ten_minutes_it_is_no_longer_young() -> None:
     def due(now_s: float, empty: int = 0) -> float:
-        reads = after_read(Reads(empty=empty), now_s, arrived=False, tick_s=30.0, started_s=1000.0)
+        reads = after_read(Reads(empty=empty), now_s, arrived=0, tick_s=30.0, started_s=1000.0)
         assert (reads.good_s, reads.empty) == (now_s, empty + 1)
         return reads.due_s - now_s
 
@@ -122,3 +122,17 @@ def test_a_run_is_looked_for_each_tick_at_first_then_ever_more_rarely() -> None:
 def test_a_look_comes_in_the_pass_after_its_time() -> None:
     """At 800 s the times are the hundreds."""
     assert [worth_a_look(800.0, now_s, 30.0) for now_s in (999.0, 1000.0, 1029.0, 1030.0)] == [False, True, True, False]
+
+
+def test_evals_that_come_at_once_after_an_outage_do_not_slow_the_reading_down() -> None:
+    """Five evals in two hours in which nothing could be read are one each 24 minutes, not one in two hours."""
+    begun = after_read(Reads(), 0.0, arrived=1, tick_s=30.0, started_s=0.0)
+    reads = after_read(begun, 7_200.0, arrived=5, tick_s=30.0, started_s=0.0)
+    assert reads.arrivals == (0.0, 1_440.0, 2_880.0, 4_320.0, 5_760.0, 7_200.0)
+    many = after_read(begun, 300.0, arrived=30, tick_s=1.0, started_s=0.0)
+    assert many.due_s == 308.0
+    assert len(many.arrivals) == 9
+
+
+def test_a_first_look_at_many_evals_is_one_arrival() -> None:
+    assert after_read(Reads(), 50.0, arrived=40, tick_s=30.0, started_s=0.0).arrivals == (50.0,)

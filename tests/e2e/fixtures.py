@@ -16,6 +16,7 @@ from demo.service import Service
 from tests.e2e.site import METRIC, Site
 
 ACCOUNT = "ml"
+KEEPER = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
 
 
 @pytest.fixture(scope="session")
@@ -51,13 +52,24 @@ def cluster(slurm_users: None, reachable_directory: Path) -> Iterator[Cluster]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def made_store(cluster: Cluster, reachable_directory: Path) -> Path:
+    """A store as `evalstopd db upgrade` makes it under the daemon's account; each site starts with a copy."""
+    service = Service(reachable_directory / "made", cluster, sys.executable, KEEPER, {})
+    service.prepare()
+    return service.database
+
+
 @pytest.fixture
 def make_site(
-    cluster: Cluster, mlflow_server: MlflowServer, reachable_directory: Path, request: pytest.FixtureRequest
+    cluster: Cluster,
+    mlflow_server: MlflowServer,
+    reachable_directory: Path,
+    made_store: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., Site]]:
     """A maker of sites: `make_site(start=True, SECTION={...})` has a daemon in enforce mode unless told otherwise."""
     made: list[Site] = []
-    keeper = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60]
 
     def make(*, start: bool = True, **changes: Mapping[str, object]) -> Site:
@@ -72,7 +84,7 @@ def make_site(
         }
         for section, values in changes.items():
             settings.setdefault(section, {}).update(values)
-        service = Service(reachable_directory / name, cluster, sys.executable, keeper, settings)
+        service = Service(reachable_directory / name, cluster, sys.executable, KEEPER, settings, made_store)
         service.__enter__()
         made.append(Site(cluster, mlflow_server, service))
         if start:
@@ -83,3 +95,4 @@ def make_site(
     for site in made:
         site.service.stop()
         site.clear()
+        site.store.close()

@@ -1,5 +1,6 @@
 """Identity: a stop is for one life of one job, whatever the id, the name, the account or accounting say meanwhile."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -229,10 +230,18 @@ def test_suspended_and_renamed_during_the_notice_then_stopped_once_it_runs_on(ma
     assert (watch.name, site.accounted(job)) == ("harmless", "CANCELLED")
 
 
+def asked(site: Site, job: str) -> list[str]:
+    """Return what was asked of the controller that would end the job, one of its components, or their lives."""
+    log = (site.cluster.directory / "log" / "slurmctld.log").read_text()
+    ids = "|".join((job, str(int(job) + 1)))
+    return re.findall(rf"(?:REQUEST_KILL_JOB|[Rr]equeue).*JobId=(?:{ids})\b.*", log)
+
+
 @pytest.mark.slurm
 @pytest.mark.mlflow
 def test_a_heterogeneous_job_on_real_slurm_is_left_whole(make_site: Callable[..., Site]) -> None:
-    site = make_site()
+    """Its owner is told why nothing is done; once he ends it both components are gone, and nobody else asked for it."""
+    site = make_site(enforce={"stop_action": "requeue-hold-or-cancel"})
     script = f"#!/bin/sh\n#SBATCH --gpus=1\n#SBATCH hetjob\n#SBATCH --gpus=1\nexec {site.command(FALL, pace_s=0.2)}\n"
     job = site.cluster.sbatch(users.ALICE, script)
     site.wait(lambda: "mlflow_run=" in site.cluster.squeue("-j", job, "-o", "%k"), "its comment names a run")
@@ -240,6 +249,14 @@ def test_a_heterogeneous_job_on_real_slurm_is_left_whole(make_site: Callable[...
     site.wait(lambda: site.service.log.read_text()[before:].count(" jobs, ") >= 10, "passes")
 
     assert site.cluster.squeue("-j", job, "-o", "%T").split() == ["RUNNING", "RUNNING"]
-    assert site.evals(job) == 0
+    assert (site.evals(job), site.intents(job), asked(site, job)) == (0, (), [])
+    line = "no action: a component of a heterogeneous job is not judged alone"
     said = [text for whose, code, text in site.remarks() if (whose, code) == (job, "het-job")]
-    assert said == ["no action: a component of a heterogeneous job is not judged alone"]
+    assert said == [line]
+    assert line in site.service.command("explain", job).stdout
+
+    assert site.cluster.as_user(users.ALICE, ["scancel", job]).returncode == 0
+    assert len(asked(site, job)) == 1
+    site.wait(lambda: not site.cluster.squeue("-j", job, "-o", "%T").split(), "both components are gone")
+    site.wait(lambda: (watch := site.watch(job)) is not None and watch.ending is not None, "the end is in the book")
+    assert site.intents(job) == ()

@@ -144,6 +144,7 @@ def test_other_trainers_formats_are_whole_too(place: World, ask: Keeper) -> None
     assert ask(place.ask("pin"))["files"] == 46
 
 
+@pytest.mark.timed
 def test_what_would_unfold_to_any_size_is_not_unfolded(place: World, ask: Keeper) -> None:
     """Many names of one small file that holds 1 GiB of zeros, compressed: answered at once, its directory read."""
     folder = place.save()

@@ -157,3 +157,107 @@ def test_a_request_without_the_metric_is_malformed(place: World, ask: Keeper) ->
     del request["metric"]
 
     assert ask(request)["kind"] == "refused"
+
+
+def table(place: World, where: str, text: str, at_s: int = 1000) -> Path:
+    """Write a log as Lightning's CSVLogger does, at a moment."""
+    file = place.run / where / "metrics.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for folder in (file.parent, file.parent.parent, place.run):
+        give(folder, place.alice)
+    os.utime(file, (at_s, at_s))
+    return file
+
+
+HEAD = f"epoch,{METRIC},{METRIC}_stderr,step,train_loss\n"
+
+
+@pytest.mark.parametrize("where", [".", "lightning_logs/version_3"])
+def test_a_table_of_lightnings_is_read_like_the_trainers_own_log(place: World, ask: Keeper, where: str) -> None:
+    """But for its last line, which is only half written."""
+    file = table(place, where, f"{HEAD}0,,,4,0.7\n0,0.5,0.01,9,\n1,1.0,,19,\n1,nan,,29,\n2,0.25,,39,0.1\n2,0.2,,4")
+
+    answer = ask(place.ask("log"))
+
+    assert answer["file"] == str(file.relative_to(place.run))
+    assert answer["digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert answer["series"] == {METRIC: [[9, 0.5], [19, 1.0], [39, 0.25]], f"{METRIC}_stderr": [[9, 0.01]]}
+
+
+def test_a_table_beside_the_checkpoints_is_the_runs_where_that_folder_is_the_owners(place: World, ask: Keeper) -> None:
+    """ModelCheckpoint saves to `checkpoints` below the CSVLogger's folder, and nowhere else is looked above."""
+    for name in ("checkpoints", "other"):
+        (place.run / name).mkdir()
+    table(place, ".", f"{HEAD}0,0.5,,9,\n")
+    give(place.run, place.alice)
+    inside = ask(place.ask("log", output_dir=f"{place.run}/checkpoints"))
+
+    assert (inside["file"], inside["series"]) == ("../metrics.csv", {METRIC: [[9, 0.5]]})
+    assert ask(place.ask("log", output_dir=f"{place.run}/other"))["kind"] == "missing"
+    os.chown(place.run, place.bob.pw_uid, -1)
+    assert ask(place.ask("log", output_dir=f"{place.run}/checkpoints"))["kind"] == "missing"
+
+
+def test_the_newest_table_counts_where_the_trainer_wrote_no_log_in_this_life(place: World, ask: Keeper) -> None:
+    write(place, "checkpoint-20", entry(20, 0.2), at_s=900)
+    table(place, "lightning_logs/version_0", f"{HEAD}0,0.5,,9,\n", at_s=1000)
+    table(place, "lightning_logs/version_1", f"{HEAD}0,0.6,,9,\n", at_s=950)
+
+    assert ask(place.ask("log", since_s=800))["file"] == "checkpoint-20/trainer_state.json"
+    assert ask(place.ask("log", since_s=901))["file"] == "lightning_logs/version_0/metrics.csv"
+    assert ask(place.ask("log", since_s=1001))["kind"] == "missing"
+
+
+TABLES = {
+    "no text": "\udcff\udcfe\n1\n",
+    "a step that is no number": f"{HEAD}0,0.5,,x,\n",
+    "a score that is no number": f"{HEAD}0,high,,9,\n",
+    "a step of a million digits": f"{HEAD}0,0.5,,{'9' * 10**6},\n",
+    "a cell past the limit": f"{HEAD}0,{'5' * 200_000},,9,\n",
+}
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_a_table_that_cannot_be_read_is_not_whole(place: World, ask: Keeper, text: str) -> None:
+    table(place, ".", TABLES[text])
+
+    assert ask(place.ask("log"))["kind"] == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", HEAD, HEAD.strip(), "epoch,step\n1,2\n", f"{METRIC}\n0.5\n", f"{HEAD}0\n", f"{HEAD}0,0.5,,{10**15},\n"],
+)
+def test_a_table_without_the_metric_at_a_step_tells_nothing(place: World, ask: Keeper, text: str) -> None:
+    table(place, ".", text)
+
+    assert ask(place.ask("log"))["series"] == {}
+
+
+def test_a_table_of_a_million_columns_costs_no_more_than_its_bytes(place: World, ask: Keeper) -> None:
+    """What is not asked for is not looked at: lines times columns would hold the keeper up for hours."""
+    columns = "a," * 2_000_000
+    table(place, ".", f"step,{METRIC},{columns}\n" + "1,0.5\n" * 1_000_000 + "2,0.25\n")
+    answer = ask(place.ask("log"))
+
+    assert (answer["ok"], answer["kind"]) == (False, "refused")
+    assert "more evals than an answer holds" in answer["why"]
+
+
+def test_links_and_what_is_anothers_are_refused_as_tables_too(place: World, ask: Keeper) -> None:
+    other = table(place, "../other", f"{HEAD}0,0.5,,9,\n")
+    (place.run / "metrics.csv").symlink_to(other)
+    give(place.run, place.alice)
+    assert ask(place.ask("log"))["kind"] == "refused"
+    (place.run / "metrics.csv").unlink()
+
+    (place.run / "lightning_logs").symlink_to(other.parent)
+    give(place.run, place.alice)
+    assert ask(place.ask("log"))["kind"] == "missing"
+    (place.run / "lightning_logs").unlink()
+
+    (place.run / "lightning_logs").mkdir()
+    (place.run / "lightning_logs/version_0").symlink_to(other.parent)
+    give(place.run, place.alice)
+    assert ask(place.ask("log"))["kind"] == "refused"

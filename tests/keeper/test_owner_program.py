@@ -54,6 +54,7 @@ def test_a_process_that_goes_on_is_killed_at_the_time_limit(place: World, progra
         assert ask.children() == []
 
 
+@pytest.mark.timed
 def test_an_answer_pipe_given_away_holds_nobody_up(place: World) -> None:
     """The owner passes the writing end to another process of his and ends: the keeper must not wait for it."""
     path = place.root / "alice/outside.sock"

@@ -124,6 +124,7 @@ def quick(place: World) -> Iterator[World]:
         yield place
 
 
+@pytest.mark.timed
 def test_a_sparse_file_of_exabytes_is_refused_at_once(quick: World, ask: Keeper) -> None:
     folder = small_checkpoint(quick)
     for name in ("giant.bin", "giant.safetensors", "trainer_state.json", "optimizer.pt"):

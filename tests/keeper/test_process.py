@@ -95,6 +95,7 @@ def test_drop_clears_what_a_killed_child_left(place: World, ask: Keeper) -> None
     assert list(place.home.iterdir()) == []
 
 
+@pytest.mark.timed
 def test_a_child_past_the_time_limit_is_killed_and_the_keeper_goes_on(place: World) -> None:
     slow_checkpoint(place)
     place.save(300)

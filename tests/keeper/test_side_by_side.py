@@ -67,6 +67,7 @@ def test_more_owners_than_the_bound_are_busy(place: World) -> None:
         assert ask.until_free(bobs(place))["ok"]
 
 
+@pytest.mark.timed
 def test_peers_that_never_speak_do_not_hold_up_others(place: World, ask: Keeper) -> None:
     with ExitStack() as silent:
         for _ in range(40):

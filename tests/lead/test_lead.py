@@ -60,6 +60,25 @@ def test_a_lease_counts_from_before_it_was_asked_for() -> None:
     assert not lead.leads
 
 
+def test_who_still_waits_for_an_answer_when_the_lease_is_over_does_not_say_that_all_is_well() -> None:
+    """A store that hangs has not failed yet: neither a leader nor who stands by may go on the last answer for ever."""
+    for holder in ("me", "another"):
+        store = SlowStore()
+        if holder == "another":
+            store.leading["pair"] = Lease(holder, 1, 10.0)
+        lead = lead_of(store)
+        lead.beat()
+        seat = LeaseSeat(lead)
+        store.clock[0] = 9.9
+        assert (seat.known, seat.said.partition(" ")[0]) == (True, "leads," if holder == "me" else "stands")
+        store.clock[0] = 10.0
+
+        assert (seat.ours, seat.known) == (False, False)
+        assert seat.said == "stands aside: the store has not answered for 10 s, so who leads is not known"
+        lead.beat()
+        assert seat.known
+
+
 def test_who_does_not_hear_from_the_store_leads_until_the_lease_is_over_and_no_longer() -> None:
     store = SlowStore()
     lead = lead_of(store)

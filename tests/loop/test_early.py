@@ -7,8 +7,10 @@ import pytest
 from rich.console import Console
 
 from evalstopd.core.intent import State
-from evalstopd.core.watch import Watch
+from evalstopd.core.model import JobKey
+from evalstopd.core.watch import Remark, Watch
 from evalstopd.loop import Loop, Stance
+from evalstopd.loop.telling import tell_admin
 from evalstopd.ports import Message, Receipt
 from evalstopd.report.render import explanation
 from evalstopd.report.rows import explain, status_rows
@@ -293,3 +295,24 @@ def test_closing_the_loop_books_what_was_sent_last() -> None:
     Loop(world.ports(), Stance(world.rules)).close()
 
     assert "early warning: the owner was told at step 40, declining 1 of 2" in shown(world, job)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_what_became_of_a_message_to_the_admin_is_booked_once_beside_those_to_owners(closed: bool) -> None:
+    """In the next pass, or at the daemon's end; however many clusters the owners' messages are of."""
+    world = World()
+    world.notifier.later = True
+    assert isinstance(world.store, MemoryStore)
+    tell_admin(world.store, world.notifier, (Remark("site", "enforce-override", "a trial", 1.0),), 1.0)
+    for cluster in ("a", "b"):
+        world.notifier.tell(Message(JobKey(cluster, "7", 1001, 100), "alice", "subject", "text"))
+    assert world.store.remarks_of(["site"]) == ()
+    if closed:
+        Loop(world.ports(), Stance(RULES, "hash", "test")).close()
+    else:
+        world.tick()
+    world.tick()
+
+    (said,) = world.store.remarks_of(["site"])
+    assert (said.code, said.text) == ("enforce-override-told", "the admin was told (enforce-override)")
+    assert (world.notifier.told[0].whom, world.notifier.told[0].text) == ("the admin", "a trial")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstopd.core.intent import State
@@ -84,6 +84,7 @@ def test_however_the_ports_flap_a_stop_is_whole_and_single(what: str, fates: lis
 
 
 @given(st.sampled_from([*PORTS, "all"]), flapping)
+@example("store", [BEFORE, *[FINE] * 7, *[BEFORE] * 11])
 def test_however_the_ports_flap_a_healthy_job_is_left_alone(what: str, fates: list[str]) -> None:
     world, job = story(what, fates, HEALTHY)
     assert intents(world) == []

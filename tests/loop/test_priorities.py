@@ -284,6 +284,7 @@ def test_what_is_given_back_is_asked_for_until_it_is_seen() -> None:
     queue.tick(1.0)
 
     assert queue.nices[jobs[3]] == 0
+    assert [each.tries for each in queue.shifts if each.key.job_id == jobs[3]] == [0]
 
 
 @pytest.mark.parametrize("nice", [900, 100_000, -500])

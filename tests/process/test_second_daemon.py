@@ -42,14 +42,16 @@ def commands(tmp_path: Path) -> Commands:
 @pytest.fixture
 def first(commands: Commands) -> Iterator["subprocess.Popen[str]"]:
     process = commands.start("run")
-    end = time.monotonic() + 60
-    while not is_locked(commands.url):
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    yield process
-    process.kill()
-    process.communicate()
+    end = time.monotonic() + 120
+    try:
+        while not is_locked(commands.url):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("words", [("run",), ("tick",)])
@@ -57,7 +59,7 @@ def test_a_second_daemon_on_an_sqlite_store_ends_with_one_line(
     commands: Commands, first: "subprocess.Popen[str]", words: tuple[str, ...]
 ) -> None:
     second = commands.start(*words)
-    _, said = second.communicate(timeout=60)
+    _, said = second.communicate(timeout=120)
 
     assert second.returncode == 1
     assert len(said.splitlines()) == 1
@@ -67,7 +69,7 @@ def test_a_second_daemon_on_an_sqlite_store_ends_with_one_line(
 
 def test_what_only_reads_goes_on_beside_the_daemon(commands: Commands, first: "subprocess.Popen[str]") -> None:
     other = commands.start("status")
-    _, said = other.communicate(timeout=60)
+    _, said = other.communicate(timeout=120)
 
     assert other.returncode == 0, said
     assert first.poll() is None

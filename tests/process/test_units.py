@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstopd.faults import known_keys
 from evalstopd.keeper import keeper
-from evalstopd.settings import known_keys
+from evalstopd.settings import Settings
 
 UNITS = Path(__file__).parents[2] / "systemd"
 SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
@@ -55,7 +56,7 @@ def test_the_site_key_comes_as_a_credential_that_the_settings_find(units: Path) 
 
     assert shown.strip() == ""
     assert "mac-key.conf" in analyze("verify", str(units / "evalstopd.service"))
-    assert {"binding.mac_key"} <= set(known_keys())
+    assert {"binding.mac_key"} <= set(known_keys(Settings))
 
 
 def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:

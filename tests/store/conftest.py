@@ -1,5 +1,6 @@
 """Stores to test: a file of SQLite and a database of PostgreSQL for each test, both brought up by the migrations."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +27,7 @@ def postgresql_url() -> Iterator[str]:
 @pytest.fixture
 def empty_postgresql_url(postgresql_url: str) -> str:
     """Return the URL of a database that has nothing."""
-    engine = create_engine(parse(postgresql_url), poolclass=NullPool)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
+    execute(postgresql_url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     return postgresql_url
 
 
@@ -41,8 +39,36 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/store.db"
 
 
-@pytest.fixture
-def url(empty_url: str) -> str:
+@pytest.fixture(scope="session")
+def sqlite_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of this program's version, to be copied: the migrations take longer than most tests."""
+    file = tmp_path_factory.mktemp("made") / "store.db"
+    migrate.upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgresql_store(postgresql_url: str) -> str:
+    """The name of a database of this program's version, to be copied."""
+    execute(postgresql_url, "CREATE DATABASE made")
+    migrate.upgrade(postgres.other_database(postgresql_url, "made"))
+    return "made"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of a store of this program's version."""
-    migrate.upgrade(empty_url)
-    return empty_url
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_store"), tmp_path / "store.db")
+        return f"sqlite:///{tmp_path}/store.db"
+    made, server = (request.getfixturevalue(name) for name in ("postgresql_store", "postgresql_url"))
+    execute(server, "DROP DATABASE IF EXISTS copied WITH (FORCE)", f"CREATE DATABASE copied TEMPLATE {made}")
+    return postgres.other_database(server, "copied")
+
+
+def execute(url: str, *statements: str) -> None:
+    """Run statements on PostgreSQL, each by itself: databases are made outside of transactions."""
+    engine = create_engine(parse(url), poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +12,17 @@ from pathlib import Path
 from typing import Any
 
 _START_S = 60
+# Nothing here outlives a power cut, so nothing waits for the disk.
+_SETTINGS = (
+    "listen_addresses=''",
+    "fsync=off",
+    "full_page_writes=off",
+    "checkpoint_flush_after=0",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "shared_buffers=16MB",
+    "max_connections=20",
+)
 
 
 class NotHere(Exception):
@@ -34,9 +46,30 @@ def server() -> Iterator[str]:
         shutil.rmtree(home)
 
 
+def other_database(url: str, name: str) -> str:
+    """Return the URL of another database of the same server."""
+    return url.replace("/postgres?", f"/{name}?")
+
+
+@contextmanager
+def hanging(home: str) -> Iterator[None]:
+    """Let every process of the server with its socket there do nothing for a while; none is ended."""
+    server = int((Path(home) / "data" / "postmaster.pid").read_text().split()[0])
+    # The one that makes the others comes first: then no more are made.
+    os.kill(server, signal.SIGSTOP)
+    pids = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in (*pids, server):
+            os.kill(pid, signal.SIGCONT)
+
+
 @contextmanager
 def _running(control: list[Any], home: Path, as_user: dict[str, Any]) -> Iterator[None]:
-    options = f"-k {home} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB -c max_connections=20"
+    options = " ".join([f"-k {home}", *(f"-c {each}" for each in _SETTINGS)])
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "cwd": home, "timeout": _START_S, **as_user}
     subprocess.run([*control, "-o", options, "start"], check=True, **quiet)
     try:

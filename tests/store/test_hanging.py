@@ -42,6 +42,7 @@ def backends(store: SqlStore) -> list[int]:
         return [int(pid) for pid in found.scalars()]
 
 
+@pytest.mark.timed
 def test_a_stopped_backend_is_given_up_and_another_one_serves(
     empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_stopped_backend_is_given_up_and_another_one_serves(
     store.close()
 
 
+@pytest.mark.timed
 def test_a_stopped_server_ends_the_call_in_time_and_the_next_is_served(
     empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +99,7 @@ def test_an_answer_that_takes_its_time_is_waited_for(
     store.close()
 
 
+@pytest.mark.timed
 def test_a_locked_file_ends_the_call_in_time_and_the_next_is_served(tmp_path: Path) -> None:
     """Another process holds the writers' lock: nothing is written, and nothing waits for it without end."""
     file = tmp_path / "store.db"

@@ -164,6 +164,7 @@ def take_over(pair: Pair) -> None:
     pair.wait(lambda: pair.states() == [State.CONFIRMED], "B has confirmed")
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_a_leader_that_is_killed_is_replaced_within_two_ticks_and_the_job_cancelled_once(pair: Pair) -> None:
     job = bring_to_the_cancel(pair)
@@ -175,6 +176,7 @@ def test_a_leader_that_is_killed_is_replaced_within_two_ticks_and_the_job_cancel
     assert pair.ended(job)
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_a_leader_that_is_paused_is_replaced_and_does_nothing_when_it_goes_on(pair: Pair) -> None:
     job = bring_to_the_cancel(pair)
@@ -194,6 +196,7 @@ def test_a_leader_that_is_paused_is_replaced_and_does_nothing_when_it_goes_on(pa
     assert took_s <= LEASE_S
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_a_leader_that_is_cut_off_is_replaced_and_does_not_act_though_slurm_answers_it(pair: Pair, wire: Wire) -> None:
     job = bring_to_the_cancel(pair)

@@ -1,9 +1,11 @@
 """What the daemon's start asks before it may enforce: a passed scorecard, or a reason that the store notes."""
 
+import email
 import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,18 @@ from typer.testing import CliRunner
 from evalstopd.cli import app
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung
 from evalstopd.core.watch import Terms, Watch
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.loop import Loop
-from evalstopd.ports import Changes
+from evalstopd.ports import Changes, Span
+from evalstopd.report.audit.gather import audit_report
+from evalstopd.report.audit.page import as_text
 from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store import migrate
+from evalstopd.store.lock import lock_alone
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_checks, make_loop
+from evalstopd.wiring import make_checks, make_loop, tick_alone
 from tests.contracts import store_builders as make
+from tests.fakes.mail_server import MailServer
 
 DAY_S = 86400.0
 RULE = "recommended:c=1.8,growth=1.5"
@@ -55,6 +61,7 @@ def start(settings: Settings, *, dry_run: bool = False) -> None:
 
 
 def close(loop: Loop) -> None:
+    loop.close()
     parts: Any = loop.ports
     parts.store.close()
     parts.metrics._http.close()
@@ -78,8 +85,8 @@ def fill(store: SqlStore, jobs: int = 100, rule: str = RULE) -> None:
     )
 
 
-def noted(store: SqlStore) -> list[str]:
-    return [each.text for each in store.remarks_of(["site"]) if each.code == "enforce-override"]
+def noted(store: SqlStore, code: str = "enforce-override") -> list[str]:
+    return [each.text for each in store.remarks_of(["site"]) if each.code == code]
 
 
 def test_a_new_installation_observes_by_the_recommended_rule_with_all_its_numbers() -> None:
@@ -120,6 +127,101 @@ def test_a_written_reason_is_noted_once_for_each_digest_of_the_settings(
     assert settings.digest in noted(store)[0]
     start(load_settings(config(tmp_path, url, "it goes on"), {}))
     assert len(noted(store)) == 2
+
+
+WRITTEN = ("enforce-override", "open-mlflow-accepted")
+
+
+def lifted(tmp_path: Path, url: str, notify: str, **changes: str) -> Settings:
+    """Return settings in which an admin lifted both limits in writing."""
+    path = config(tmp_path, url, "a \\u001b[31mtrial", **changes)
+    path.write_text(f'{path.read_text()}[trust]\nopen_mlflow = "all users are friends"\n[notify]\n{notify}\n')
+    return load_settings(path, {})
+
+
+def test_what_was_lifted_in_writing_is_in_the_report_and_the_admin_gets_one_mail_of_each(
+    tmp_path: Path, url: str, store: SqlStore
+) -> None:
+    with MailServer() as server:
+        smtp = f'kinds = ["smtp"]\nsmtp_port = {server.port}\nsmtp_security = "none"\nsmtp_from = "e@s.example"\n'
+        smtp += 'smtp_to = "{user}@s.example"\nsmtp_admin = "admin@s.example"'
+        for _ in range(2):
+            start(lifted(tmp_path, url, smtp))
+        start(lifted(tmp_path, url, smtp), dry_run=True)
+    mails = [email.message_from_bytes(mail.text, policy=default) for mail in server.mails]
+    text = as_text(audit_report(store, Span(0, 1e12), "test"))
+
+    assert [len(noted(store, code)) for code in WRITTEN] == [1, 1]
+    assert [mail.recipients for mail in server.mails] == [["<admin@s.example>"]] * 2
+    assert {mail["Subject"] for mail in mails} == {"[evalstopd] the site: a limit was lifted in writing"}
+    for code, mail, reason in zip(WRITTEN, mails, ("[31mtrial", "all users are friends"), strict=True):
+        assert reason in noted(store, code)[0]
+        assert reason in mail.get_content().replace("\n", " ")  # type: ignore[attr-defined]
+        assert [each.startswith("the admin was told") for each in noted(store, f"{code}-told")] == [True]
+        assert f"noted, site, {code}: settings" in text
+    assert "\x1b" not in text + "".join(mail.get_content() for mail in mails)  # type: ignore[attr-defined]
+
+
+def test_without_an_address_of_the_admin_the_book_says_that_nobody_was_told(
+    tmp_path: Path, url: str, store: SqlStore
+) -> None:
+    with MailServer() as server:
+        smtp = f'kinds = ["smtp"]\nsmtp_port = {server.port}\nsmtp_security = "none"\nsmtp_from = "e@s.example"\n'
+        start(lifted(tmp_path, url, smtp + 'smtp_to = "{user}@s.example"'))
+
+    assert server.mails == []
+    for code in WRITTEN:
+        (said,) = noted(store, f"{code}-not-told")
+        assert "notify.smtp_admin" in said
+
+
+def test_the_sites_own_program_and_the_log_are_told_too(
+    tmp_path: Path, url: str, store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    program, heard = tmp_path / "tell", tmp_path / "heard"
+    program.write_text(f"#!/bin/sh\ncat >>{heard}\necho >>{heard}\n")
+    program.chmod(0o755)
+    start(lifted(tmp_path, url, f'kinds = ["log", "command"]\ncommand = ["{program}"]\ncommand_time_limit_s = 60.0'))
+    messages = [json.loads(line) for line in heard.read_text().splitlines()]
+
+    assert [each["kind"] for each in messages] == list(WRITTEN)
+    assert {(each["user"], each["key"]["job_id"]) for each in messages} == {("", "")}
+    lines = [each.getMessage() for each in caplog.records if each.name == "evalstopd.notice"]
+    assert len([each for each in lines if each.startswith("to the admin about the site: a limit was lifted")]) == 2
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_single_pass_tells_the_admin_also_where_a_daemon_keeps_it_from_being_made(
+    tmp_path: Path, url: str, store: SqlStore, daemon: bool
+) -> None:
+    release = lock_alone(url) if daemon else None
+    with MailServer() as server:
+        smtp = f'kinds = ["smtp"]\nsmtp_port = {server.port}\nsmtp_security = "none"\nsmtp_from = "e@s.example"\n'
+        settings = lifted(tmp_path, url, smtp + 'smtp_to = "{user}@s.example"\nsmtp_admin = "admin@s.example"')
+        loop = make_loop(settings, threading.Event())
+        if release is not None:
+            with pytest.raises(Unavailable):
+                tick_alone(loop, settings)
+            release()
+        else:
+            assert not tick_alone(loop, settings).good
+    close(loop)
+
+    assert [mail.recipients for mail in server.mails] == [["<admin@s.example>"]] * 2
+    assert [len(noted(store, f"{code}-told")) for code in WRITTEN] == [1, 1]
+
+
+def test_a_card_that_is_passed_leaves_the_open_server_to_be_told_of(tmp_path: Path, url: str, store: SqlStore) -> None:
+    fill(store)
+    start(lifted(tmp_path, url, ""))
+
+    assert [len(noted(store, code)) for code in WRITTEN] == [0, 1]
+
+
+def test_below_enforce_nothing_is_lifted(tmp_path: Path, url: str, store: SqlStore) -> None:
+    start(lifted(tmp_path, url, "", rung="warn"))
+
+    assert [noted(store, code) for code in WRITTEN] == [[], []]
 
 
 @pytest.mark.parametrize("rung", ["observe", "warn"])

@@ -134,7 +134,7 @@ def test_the_check_asks_the_mail_server_and_looks_for_the_program_and_sends_noth
     ("text", "words"),
     [
         ("kinds = []", "kinds is empty"),
-        ('kinds = ["pigeon"]', "notify.kinds.0"),
+        ('kinds = ["pigeon"]', "notify.kinds, entry 1: one of log, command, smtp"),
         ('kinds = ["command"]', "command names no program"),
         ('kinds = ["command"]\ncommand = ["mail"]', "an absolute path is needed"),
         ('kinds = ["smtp"]', "needs smtp_from and smtp_to"),

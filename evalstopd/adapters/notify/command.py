@@ -28,8 +28,8 @@ class CommandChannel:
     """Runs `argv` once a message and holds it to `limit_s` seconds; exit code 0 means that the message was sent.
 
     The program gets one JSON object on standard input: `kind`, `ref`, `key` (cluster, job_id, uid, submitted_s),
-    `user`, `subject`, `text`. Its whole process group is killed at the limit. Of what it prints the first 4 KiB
-    are kept, for the log.
+    `user`, `subject`, `text`; what is for the site's admin has an empty `user` and `job_id`. Its whole process group
+    is killed at the limit. Of what it prints the first 4 KiB are kept, for the log.
     """
 
     argv: tuple[str, ...]

@@ -15,7 +15,7 @@ class LogNotifier:
 
     def tell(self, message: Message) -> Receipt:
         """Log one message."""
-        _log.warning("to %s about job %s: %s: %s", *map(_line, _parts(message)))
+        _log.warning("to %s about %s: %s: %s", *map(_line, _parts(message)))
         return Receipt(message, sent=True)
 
     def receipts(self) -> Sequence[Receipt]:
@@ -27,7 +27,7 @@ class LogNotifier:
 
 
 def _parts(message: Message) -> tuple[str, str, str, str]:
-    return message.user, message.key.job_id, message.subject, message.text
+    return message.whom, message.about, message.subject, message.text
 
 
 def _line(text: str) -> str:

@@ -50,15 +50,19 @@ class MailServer:
 
 @dataclass(frozen=True, slots=True)
 class MailChannel:
-    """Sends messages as mail from `sender` to what `to`, a template with `{user}` in it, makes of the owner's name."""
+    """Sends messages as mail from `sender` to what `to`, a template with `{user}` in it, makes of the owner's name.
+
+    What is for the site's admin goes to `admin`.
+    """
 
     server: MailServer
     sender: str
     to: str
+    admin: str = ""
 
     def send(self, message: Message) -> str:
         """Send one mail. Raises Unavailable or Rejected where the server did not take it."""
-        mail = letter(message, self.sender, self.to)
+        mail = letter(message, self.sender, self.to, self.admin)
         with self._session() as smtp:
             smtp.send_message(mail, self.sender, [str(mail["To"])])
         return f"mail to {mail['To']} by {self.server.host}"

@@ -93,7 +93,7 @@ class Outbox:
             self._done.append(Receipt(message, sent=False, how=_TOO_LATE) if late else self._send(message))
 
     def _send(self, message: Message) -> Receipt:
-        about = (message.kind, message.key.job_id)
+        about = (message.kind, message.about)
         try:
             how = harmless(self._channel.send(message), _LINE)
         except EvalstopError as error:
@@ -101,7 +101,7 @@ class Outbox:
         except Exception as error:  # noqa: BLE001  one message that breaks a channel must not end the worker
             why = harmless(f"{type(error).__name__}: {error}", _LINE)
         else:
-            _log.info("%s about job %s sent: %s", *about, how)
+            _log.info("%s about %s sent: %s", *about, how)
             return Receipt(message, sent=True, how=how)
-        _log.warning("%s about job %s not sent: %s", *about, why)
+        _log.warning("%s about %s not sent: %s", *about, why)
         return Receipt(message, sent=False, how=why)

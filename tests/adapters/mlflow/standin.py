@@ -4,12 +4,14 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
+
+import pytest
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def plain(value: object, status: int = 200) -> Reply:
 
 def hang(line: Line) -> None:
     line.hold()
+
+
+def each(faults: Iterable[Any]) -> list[Any]:
+    """Return faults as parameters: a short limit ends what hangs, and good answers beside it have to keep it, too."""
+    return [pytest.param(each, marks=pytest.mark.timed) if each in ("hang", hang) else each for each in faults]
 
 
 def half(line: Line) -> None:

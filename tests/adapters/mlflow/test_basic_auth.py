@@ -21,7 +21,7 @@ from evalstopd.errors import Rejected
 from evalstopd.ports import RunQuery, RunReading
 from tests.adapters.mlflow.tracker import FixedClock
 
-pytestmark = pytest.mark.mlflow
+pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("basic-auth")]
 PASSWORD = "a-long-password-of-tests"
 
 

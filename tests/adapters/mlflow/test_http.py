@@ -36,6 +36,7 @@ def failure_of(reply: Reply, limit_s: float = PATIENT_S) -> EvalstopError:
         return failure(server.uri, limit_s)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("reply", [standin.hang, standin.slow_body, standin.slow_head])
 def test_whatever_is_slow_ends_at_the_limit_of_the_whole_request(reply: Reply):
     """A byte now and then resets the limits of httpx itself, in the head of an answer as in its body."""

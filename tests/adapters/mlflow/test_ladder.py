@@ -148,7 +148,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", standin.each(FAULTS))
 @pytest.mark.parametrize("broken", [(BULK,), (BULK, INTERVAL)])
 def test_a_way_that_fails_is_left_for_the_next_one(
     server: Standin, small: SmallMlflow, fault: str, broken: tuple[str, ...]
@@ -197,7 +197,7 @@ def test_a_way_is_tried_again_later_and_taken_up_again(server: Standin, small: S
     http.close()
 
 
-@pytest.mark.parametrize("fault", ["500", "half", "shapeless", "hang"])
+@pytest.mark.parametrize("fault", standin.each(["500", "half", "shapeless", "hang"]))
 def test_a_run_that_breaks_bulk_answers_is_read_alone_and_the_others_in_bulk(
     server: Standin, small: SmallMlflow, fault: str
 ):
@@ -222,7 +222,7 @@ def test_a_run_that_breaks_bulk_answers_is_read_alone_and_the_others_in_bulk(
     assert small.calls.count(HISTORY) == (0 if fault == "hang" else 1)
 
 
-@pytest.mark.parametrize("fault", [raw(b"", 429), raw(b"", 503), standin.hang])
+@pytest.mark.parametrize("fault", standin.each([raw(b"", 429), raw(b"", 503), standin.hang]))
 def test_after_an_outage_nothing_is_held_against_anybody(server: Standin, small: SmallMlflow, fault: Reply):
     for number in range(20):
         small.add(f"r{number:02}", m=rising(3))

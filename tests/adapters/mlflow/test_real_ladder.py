@@ -118,10 +118,16 @@ class Place:
     database: str
 
 
+def near(server: str) -> pytest.MarkDecorator:
+    """Mark what one worker should do, so that each server is started once."""
+    return pytest.mark.xdist_group(f"ladder {server}")
+
+
 PLACES = ("sqlite", "postgresql", "basic-auth", "workspace", "faulty proxy")
+SHARED = {"faulty proxy": "sqlite"}
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=[pytest.param(place, marks=near(SHARED.get(place, place))) for place in PLACES])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     match request.param:
         case "postgresql":
@@ -154,7 +160,12 @@ def ways_of(way: str, database: str) -> Iterator[Ways]:
     tables.close()
 
 
-@pytest.fixture(params=["mlflow_server", "postgresql_server"], ids=["sqlite", "postgresql"])
+@pytest.fixture(
+    params=[
+        pytest.param(f"{name}_server", marks=near(of), id=of)
+        for name, of in (("mlflow", "sqlite"), ("postgresql", "postgresql"))
+    ]
+)
 def uri(request: pytest.FixtureRequest) -> str:
     server = request.getfixturevalue(request.param)
     assert isinstance(server, MlflowServer)

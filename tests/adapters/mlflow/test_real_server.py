@@ -68,6 +68,7 @@ def test_runs_are_found_in_every_experiment(tracker: Tracker):
     assert [(run.run_id, run.started_ms) for run in found] == [(run_id, 1)]
 
 
+@pytest.mark.timed
 def test_a_pass_looks_for_a_full_load_of_jobs_in_seconds(tracker: Tracker, record_property):
     """The most jobs that are looked for at once, among 200 running runs."""
     for number in range(200):
@@ -170,6 +171,7 @@ def test_killed_is_written_with_our_clock(tracker: Tracker):
     assert body["run"]["info"]["end_time"] == int(NOW_S * 1000)
 
 
+@pytest.mark.timed
 def test_a_server_that_hangs_and_comes_back(mlflow_server: MlflowServer, tracker: Tracker):
     """While it hangs, twenty runs cost two time limits in all; afterwards the same source reads them."""
     queries = [RunQuery(tracker.make_run({}, {}), METRIC) for _ in range(20)]
@@ -203,6 +205,7 @@ def test_the_api_answers_a_ping(tracker: Tracker):
     assert tracker.source.ping() == "its API answers; evals are read by bulk history"
 
 
+@pytest.mark.timed
 def test_fifty_runs_of_fifty_points_are_read_in_seconds(tracker: Tracker, record_property):
     run_ids = [tracker.make_run({}, {}) for _ in range(50)]
     for run_id in run_ids:

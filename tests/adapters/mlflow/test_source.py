@@ -52,6 +52,7 @@ def healthy(readings: dict[RunQuery, RunReading | EvalstopError]) -> set[str]:
     return {query.run_id for query, answer in readings.items() if isinstance(answer, RunReading)}
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("reply", [standin.hang, standin.slow_body, standin.slow_head, raw(b"", 504)])
 def test_a_server_that_never_answers_costs_two_limits_whatever_the_number_of_runs(server: Standin, reply: Reply):
     server.script = lambda asked: reply
@@ -70,6 +71,7 @@ def test_a_server_that_asks_for_patience_is_left_alone(server: Standin, status: 
     assert len(server.asked) <= 4
 
 
+@pytest.mark.timed
 def test_a_server_that_is_gone_is_told_in_no_time():
     took_s, readings = timed(source_of(f"http://127.0.0.1:{closed_port()}"), MANY)
     assert took_s < LIMIT_S
@@ -100,7 +102,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("path", ["/runs/get", "/metrics/get-history"])
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("trouble", standin.each(TROUBLES))
 def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: str, path: str):
     """As many troubled runs as threads, and first in line."""
     troubled = {query.run_id for query in MANY[:4]}
@@ -114,6 +116,7 @@ def test_the_trouble_of_a_few_runs_costs_no_other_run(server: Standin, trouble: 
     assert healthy(readings) == {query.run_id for query in MANY} - (set() if untouched else troubled)
 
 
+@pytest.mark.timed
 def test_time_outs_with_answers_between_them_never_add_up(server: Standin):
     """Twice as many heavy histories as threads, first in line: the server answers about other things meanwhile."""
     heavy = {query.run_id for query in MANY[:8]}
@@ -123,6 +126,7 @@ def test_time_outs_with_answers_between_them_never_add_up(server: Standin):
     assert healthy(timed(source_of(server.uri, LIMIT_S), MANY)[1]) == {query.run_id for query in MANY} - heavy
 
 
+@pytest.mark.timed
 def test_heavy_runs_come_last_the_next_time(server: Standin):
     """However many of them there are: who floods a run cannot keep the others from being read."""
     heavy = {query.run_id for query in MANY[:10]}
@@ -136,6 +140,7 @@ def test_heavy_runs_come_last_the_next_time(server: Standin):
     assert not heavy.intersection(first)
 
 
+@pytest.mark.timed
 def test_a_pass_ends_when_its_time_is_over(server: Standin):
     def slow(asked: Asked) -> Reply:
         return lambda line: (line.hold(0.2), good(asked)(line))[0]

@@ -49,6 +49,7 @@ def test_a_program_that_fails_is_said_with_its_exit_code_and_its_words_made_harm
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "body",
     ["import time; time.sleep(600)", "while True: print('y' * 1000)", "import os, time; os.fork() or time.sleep(600)"],

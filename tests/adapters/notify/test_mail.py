@@ -8,7 +8,7 @@ from email.policy import default
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstopd.adapters.notify.letter import address_of, letter
@@ -71,6 +71,7 @@ def test_what_users_wrote_is_text_in_a_mail_and_nothing_else() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=())), st.text(st.characters(exclude_categories=())))
+@example("\x1f\U0001166d\U0002ebe1", "\x1f\x1f\U0001166d\U0002ebe1")
 def test_no_text_makes_a_header_or_a_second_line(job_id: str, text: str) -> None:
     mail = letter(Message(JobKey("c", job_id, 1, 1), "alice", text, text), SENDER, TO)
     again = email.message_from_bytes(mail.as_bytes(), policy=default)
@@ -141,6 +142,7 @@ def test_a_server_that_is_down_or_busy_is_unavailable() -> None:
         channel(server).send(MESSAGE)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("fault", ["silent", "drip"])
 def test_a_server_that_hangs_or_drips_is_left_at_the_time_limit(fault: str) -> None:
     """The drip says something ten times within each wait for the network: only a limit for the whole ends it."""

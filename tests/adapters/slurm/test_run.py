@@ -17,6 +17,7 @@ def test_output_complaints_and_code_are_kept_apart() -> None:
     assert answer == Answer(3, "out", "err")
 
 
+@pytest.mark.timed
 def test_a_command_that_hangs_is_unavailable_within_its_time_and_its_children_die_with_it(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     began = time.monotonic()
@@ -91,6 +92,7 @@ def test_nothing_is_read_from_standard_input_or_the_daemons_folder() -> None:
     assert ProcessRunner()(["sh", "-c", "cat; pwd"], {}).out == "/\n"
 
 
+@pytest.mark.timed
 def test_no_descriptor_is_left_open_by_any_ending() -> None:
     before = len(os.listdir("/proc/self/fd"))
     QUICK(["true"], {})

@@ -1,0 +1,99 @@
+"""What may be wrong with settings though each has the right form: a rule nobody knows, keys that need one another."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstopd.core.detectors import DETECTORS, detector
+from evalstopd.core.policies import ELASTIC, policy
+from evalstopd.core.rules import ServerClass
+from evalstopd.core.spec import parse_spec
+from evalstopd.faults import Fault, shown
+
+if TYPE_CHECKING:
+    from evalstopd.settings import Settings
+
+LOSS_AWARE = "loss-aware"
+# LossAware would take a job's GPUs on the word of numbers that others write.
+PREEMPTIVE = ("srtf-est", "las")
+
+
+def _rule(settings: "Settings") -> Iterator[Fault]:
+    try:
+        detector(settings.rules.rule, settings.rules.mode)
+    except ValueError as error:
+        yield _fault("rules.rule", str(error))
+
+
+def _actions(settings: "Settings") -> Iterator[Fault]:
+    for number, each in enumerate(settings.enforce.actions, 1):
+        if each.rule and each.rule not in DETECTORS:
+            known = ", ".join(sorted(DETECTORS))
+            yield _fault("enforce.actions", f"entry {number}: {shown(each.rule)} is no rule; known: {known}")
+
+
+def _tags(settings: "Settings") -> Iterator[Fault]:
+    if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
+        yield _fault("binding.tags", 'tags prove nothing unless mlflow.server is "authenticated"', "mlflow.server")
+
+
+def _policy(settings: "Settings") -> Iterator[Fault]:
+    """Refuse what cannot be had on a live cluster."""
+    asked = settings.priorities
+    if not asked.policy:
+        return
+    try:
+        name = parse_spec(asked.policy).name
+        if name in ELASTIC:
+            raise ValueError(f"{name} gives running jobs more or fewer GPUs, which Slurm cannot: it is for simulations")
+        policy(asked.policy)
+    except ValueError as error:
+        yield _fault("priorities.policy", str(error))
+        return
+    if name == LOSS_AWARE and not (asked.loss_aware and asked.loss_metric):
+        why = "ranks on numbers that users write: it needs priorities.loss_aware = true and a loss_metric"
+        yield _fault("priorities.policy", f"{LOSS_AWARE} {why}", "priorities.loss_aware", "priorities.loss_metric")
+
+
+def _preempt(settings: "Settings") -> Iterator[Fault]:
+    asked = settings.preempt
+    if not asked.policy:
+        return
+    try:
+        made = policy(asked.policy)
+    except ValueError as error:
+        yield _fault("preempt.policy", str(error))
+        return
+    if parse_spec(asked.policy).name not in PREEMPTIVE:
+        yield _fault("preempt.policy", f"{made.spec} requeues no running job; {' or '.join(PREEMPTIVE)} does")
+
+
+def _kinds(settings: "Settings") -> Iterator[Fault]:
+    """Refuse a kind without what it needs."""
+    asked = settings.notify
+    if not asked.kinds:
+        yield _fault("notify.kinds", 'kinds is empty: "log" is the least')
+    if "command" in asked.kinds and not asked.command:
+        yield _fault("notify.command", 'kinds has "command", but command names no program', "notify.kinds")
+    if asked.command and not asked.command[0].startswith("/"):
+        yield _fault("notify.command", f"an absolute path is needed, not {shown(asked.command[0])}")
+    if "smtp" in asked.kinds and not (asked.smtp_from and asked.smtp_to):
+        yield _fault("notify.kinds", '"smtp" needs smtp_from and smtp_to', "notify.smtp_from", "notify.smtp_to")
+
+
+def _password(settings: "Settings") -> Iterator[Fault]:
+    """Refuse a password that would go over the wire for all to read, or that is nobody's."""
+    asked = settings.notify
+    if bool(asked.smtp_user) != bool(asked.smtp_password_file):
+        text = "smtp_user and smtp_password_file go together"
+        yield _fault("notify.smtp_user", text, "notify.smtp_password_file")
+    if asked.smtp_user and asked.smtp_security == "none":
+        yield _fault("notify.smtp_security", "no password is sent without starttls or tls", "notify.smtp_user")
+
+
+CHECKS = (_rule, _actions, _policy, _preempt, _tags, _kinds, _password)
+"""What may be wrong though it has the right form."""
+
+
+def _fault(key: str, text: str, *more: str) -> Fault:
+    """Return a fault of one key; `more` are the others that it depends on."""
+    return Fault(tuple(key.split(".")), f"{key}: {text}", (key, *more))
