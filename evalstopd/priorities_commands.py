@@ -17,6 +17,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Show how the governed waiting jobs stand and are wanted, what would be changed, and who is left alone and why."""
+    from evalstopd.priorities import told_still_set
     from evalstopd.report.render import priority_table, to_json
     from evalstopd.report.render import show as print_table
     from evalstopd.settings import load_settings
@@ -26,9 +27,10 @@ def show(
     rows = show_priorities(settings)
     if as_json:
         typer.echo(to_json(rows))
-    elif not settings.priorities.policy:
-        typer.echo("the order of waiting jobs is Slurm's alone: priorities.policy is not set")
-    else:
+        return
+    if not settings.priorities.policy:
+        typer.echo(f"priorities.policy is not set: {told_still_set(len(rows))}")
+    if settings.priorities.policy or rows:
         print_table(priority_table(rows))
 
 

@@ -239,6 +239,9 @@ class MetricsSettings(_Part):
     host: str = Field(default="127.0.0.1", pattern=r"^[0-9A-Fa-f.:]+$", description="a numeric address in quotes")
 
 
+_AnyCase = Annotated[str, StringConstraints(to_lower=True)]
+
+
 class PrioritySettings(_Part):
     """In which order waiting jobs are to start: `policy` is a base policy, empty: as Slurm has it.
 
@@ -247,7 +250,7 @@ class PrioritySettings(_Part):
     of that name, which ranks by `loss_metric`, written by users: it takes no job more than `loss_gain` places forward.
     """
 
-    policy: str = ""
+    policy: _AnyCase = ""
     partitions: tuple[str, ...] = ()
     mechanism: Lever = Lever.NICE
     max_changes: int = Field(default=50, ge=2, le=500)
@@ -302,7 +305,7 @@ class PreemptSettings(_Part):
     yield at most, one job `per_job` times. `cost_s` is how long Slurm keeps a requeued job from starting.
     """
 
-    policy: str = ""
+    policy: _AnyCase = ""
     cost_s: float = Field(default=120.0, ge=0, le=86400)
     min_run_s: float = Field(default=1800.0, ge=0)
     fresh_s: float = Field(default=900.0, gt=0)

@@ -32,6 +32,7 @@ from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.adapters.site_key import read_site_key
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.partitions import partitions
 from evalstopd.adapters.slurm.rights import is_operator
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
@@ -40,6 +41,7 @@ from evalstopd.core.binding import Trust
 from evalstopd.core.estimates import History, PastLife
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
+from evalstopd.core.spec import parse_spec
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.late import Late
 from evalstopd.lead.fence import fenced
@@ -53,7 +55,7 @@ from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
-from evalstopd.priorities import Place, places, told_back
+from evalstopd.priorities import Place, places, still_set, told_back, told_still_set
 from evalstopd.pulse import NotePulse, alive, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
@@ -225,6 +227,9 @@ def tick_alone(loop: Loop, settings: Settings) -> TickReport:
         seat.leave()
 
 
+_SWITCH_OFF = "where a daemon runs, switch its policy off instead (priorities.policy), and reload it"
+
+
 def show_priorities(settings: Settings) -> tuple[Place, ...]:
     """Return how the waiting jobs stand and are wanted; one question to Slurm, and nothing is changed."""
     return places(_ordering_loop(settings).ordering)
@@ -232,12 +237,15 @@ def show_priorities(settings: Settings) -> tuple[Place, ...]:
 
 def restore_priorities(settings: Settings) -> str:
     """Take back what was changed of waiting jobs. Raises Unavailable while a daemon works on the store."""
-    seat, loop = make_seat(settings), _ordering_loop(settings)
-    loop = seated(loop, seat, settings)
+    try:
+        seat = make_seat(settings)
+    except Unavailable as error:
+        raise Unavailable(f"nothing is taken back: {error}; {_SWITCH_OFF}") from None
+    loop = seated(_ordering_loop(settings), seat, settings)
     seat.beat()
     try:
         if not seat.ours:
-            raise Unavailable(f"nothing is taken back: this process {seat.said}")
+            raise Unavailable(f"nothing is taken back: this process {seat.said}; {_SWITCH_OFF}")
         return told_back(loop.ordering)
     finally:
         seat.leave()
@@ -485,10 +493,37 @@ def _daemons(settings: Settings) -> str:
 def _priorities(settings: Settings) -> str:
     asked = make_priorities(settings)
     if asked is None:
-        return "the order of waiting jobs is Slurm's alone"
-    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
-        raise Unavailable("Slurm does not call this account Operator: it may not change the order of waiting jobs")
+        return told_still_set(_still_set(settings))
+    _as_operator(settings, "change the order of waiting jobs")
     return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
+
+
+def _still_set(settings: Settings) -> int:
+    """Return how many waiting jobs have what was set; 0 where that cannot be told, which other lines say."""
+    try:
+        queue = make_cluster(settings).queue()
+        return len(still_set(make_checked_store(settings).book(queue.cluster).shifts, queue.jobs))
+    except EvalstopError:
+        return 0
+
+
+def _as_operator(settings: Settings, to_do: str) -> None:
+    """Raise Unavailable where Slurm does not answer, or does not let this account do it."""
+    make_cluster(settings).queue()
+    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
+        raise Unavailable(f"Slurm does not call this account Operator: it may not {to_do}")
+
+
+def _partitions(settings: Settings) -> str:
+    """Name the governed partitions. Raises Unavailable where Slurm has no such one."""
+    named = dict.fromkeys(settings.rules.partitions, "rules.partitions")
+    named |= {each: "priorities.partitions" for each in settings.priorities.partitions if each not in named}
+    if not named:
+        return "all partitions are governed"
+    known = partitions(_runner(settings))
+    if unknown := [f"{each} ({where})" for each, where in sorted(named.items()) if each not in known]:
+        raise Unavailable(f"Slurm has no partition {', '.join(unknown)}")
+    return f"governed: {', '.join(sorted(named))}"
 
 
 def _queue(settings: Settings) -> str:
@@ -528,9 +563,16 @@ def preemption(settings: Settings) -> str:
         return "no running job yields to a waiting one"
     if settings.rules.rung < Rung.WARN:
         raise Unavailable("nobody will yield: on the observe rung no checkpoint is pinned (rules.rung, preempt.policy)")
-    if not is_operator(_runner(settings), os.getuid(), _name_of(os.getuid())):
-        raise Unavailable("Slurm does not call this account Operator: it may not requeue the jobs of others")
-    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most"
+    _as_operator(settings, "requeue the jobs of others")
+    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most{seldom(settings)}"
+
+
+def seldom(settings: Settings) -> str:
+    """Say where the order of waiting jobs keeps them from it: who starts next is seldom whom they would yield to."""
+    order, own = settings.priorities.policy, parse_spec(settings.preempt.policy).name
+    if not order or parse_spec(order).name == own:
+        return ""
+    return f"; but hardly ever, as {order} puts others first (priorities.policy): set both to {own}"
 
 
 def _database(settings: Settings) -> str:
@@ -587,6 +629,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("clock of mlflow", tracker(_tracker_clock)),
         ("scorecard", store(_card)),
         ("kill switch", _switch),
+        ("partitions", _partitions),
         ("priorities", _priorities),
         ("preemption", preemption),
         ("notify", _telling),

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from evalstopd.core.model import Job, JobKey, JobView, Phase
 from evalstopd.core.policies import Policy, rank
-from evalstopd.core.priorities import Change, Placed, arrange
+from evalstopd.core.priorities import LOWEST, Change, Placed, arrange
 from evalstopd.core.rules import Rules
 from evalstopd.core.shift import Lever, Shift, ShiftState, natural
 
@@ -80,6 +80,9 @@ class Known:
     loss_drops: Mapping[str, float]
 
 
+OWN_NICE = "has a Nice of its own"
+AT_THE_FLOOR = "has the lowest priority there is, which tells nothing of what it would have without us"
+
 Estimate = Callable[[Sequence[Waiting]], Mapping[str, float]]
 
 
@@ -114,6 +117,11 @@ def waiting_of(
             units[unit_of(job)].append(job)
     known = {shift.key.job_id: shift for shift in shifts}
     return [_waiting(tuple(own), known.get(name), now_s) for name, own in units.items()]
+
+
+def by_lever(waiting: Iterable[Waiting], lever: Lever) -> list[Waiting]:
+    """Return the same jobs; those that another lever moved are left alone until that is taken back."""
+    return [replace(each, apart=each.apart or _other_lever(each.shift, lever)) for each in waiting]
 
 
 def is_of(shift: Shift, job: Job) -> bool:
@@ -199,7 +207,21 @@ def _is_meant(job: Job, rules: Rules, asked: PriorityRules) -> bool:
 def _waiting(jobs: tuple[Job, ...], shift: Shift | None, now_s: float) -> Waiting:
     if shift is not None and not is_of(shift, jobs[0]):
         shift = None
-    return Waiting(jobs, shift, _apart(jobs, shift, now_s))
+    return Waiting(jobs, shift, _apart(jobs, shift, now_s) or _no_slot(jobs[0], shift))
+
+
+def _no_slot(job: Job, shift: Shift | None) -> str:
+    """Return why what a job has tells nothing of what it would have, so that it can be neither lent nor taken."""
+    if shift is None or not shift.away:
+        return OWN_NICE if job.nice else ""
+    if shift.nice:
+        return OWN_NICE
+    return AT_THE_FLOOR if shift.lever is Lever.NICE and job.nice > 0 and job.priority <= LOWEST else ""
+
+
+def _other_lever(shift: Shift | None, lever: Lever) -> str:
+    moved = shift is not None and shift.away and shift.lever is not lever
+    return f"its {shift.lever.value.capitalize()} is given back first" if moved and shift is not None else ""
 
 
 def _apart(jobs: Sequence[Job], shift: Shift | None, now_s: float) -> str:

@@ -11,6 +11,8 @@ from evalstopd.core.policies.las import Las
 
 WINDOW_S = 3600.0
 MOST_TRIES = 3
+YIELDED = "preempted"
+"""The code of what is said of a job that yields."""
 PATIENCE_S = 300.0
 """A request that was not seen to be fulfilled for so long is given up."""
 RESOURCES = "Resources"

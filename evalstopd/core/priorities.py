@@ -16,6 +16,8 @@ from itertools import accumulate, pairwise
 NICE_LIMIT = 2_147_483_645
 # Slurm's own scheduling gives no waiting job less; 0 means held.
 LOWEST = 1
+# Nobody is lowered further: one that stands at the lowest tells no longer what it would have without us.
+_LOWERED_TO = LOWEST + 1
 # A job may stay off its target by this share of the distance between the highest and the lowest natural priority.
 _DRIFT_SHARE = 50
 
@@ -134,7 +136,8 @@ def _whole(wanted: Sequence[Placed], aim: _Aim) -> list[int]:
     """Return each job's new priority, by rank."""
     levels = [job.priority + step for job, step in zip(wanted, aim.steps, strict=False)]
     filled = _fill(aim.targets[: len(levels)], levels, _keepers(levels, aim))
-    return [max(LOWEST, level - step) for level, step in zip(filled, aim.steps, strict=False)]
+    new = (level - step for level, step in zip(filled, aim.steps, strict=False))
+    return [max(min(job.natural, _LOWERED_TO), LOWEST, to) for job, to in zip(wanted, new, strict=False)]
 
 
 def _keepers(levels: Sequence[int], aim: _Aim) -> list[int]:

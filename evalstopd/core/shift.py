@@ -76,17 +76,20 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
     """Return the shift after a look at its job, which waits: what was asked for is in effect, or not, or not ours.
 
     What does not stay is asked for again `reassert` times, then the job is left alone; at once where the value is
-    neither ours nor the one that was found.
+    neither ours nor the one that was found. What is given back and not seen so is no try of its owner's.
     """
     seen = nice if shift.lever is Lever.NICE else priority
     if shift.state is ShiftState.LEFT:
         return shift
     if seen == shift.asked:
         return replace(shift, before=seen, state=ShiftState.SET)
+    if shift.lever is Lever.PRIORITY and shift.asked == shift.home and seen != shift.before:
+        # Given back, Slurm reckons it anew: it need not be what was found.
+        return replace(shift, asked=seen, before=seen, natural=seen, state=ShiftState.SET)
     ours = seen == shift.before and shift.state is ShiftState.ASKED
     if not ours and seen != shift.home and shift.lever is Lever.NICE:
         return _left(shift, BY_HAND.format(lever="Nice", seen=seen))
-    tries = shift.tries + 1
+    tries = shift.tries + int(shift.asked != shift.home)
     if tries > reassert:
         what = shift.lever.value.capitalize()
         return replace(_left(shift, WILL_NOT_STAY.format(lever=what, tries=tries)), tries=tries)
@@ -97,8 +100,10 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
 def asked_for(change: Change, key: JobKey, nice: int, lever: Lever, now_s: float, known: Shift | None) -> Shift:
     """Return what is written down before a change is asked for; `nice` is the job's Nice now.
 
-    A job that was moved before stays on the lever that moved it: only that one can be taken back.
+    While something of ours is in effect a job stays on the lever that moved it: only that one can be taken back.
     """
+    if known is not None and known.lever is not lever and not known.away:
+        return replace(asked_for(change, key, nice, lever, now_s, None), tries=known.tries)
     lever = lever if known is None else known.lever
     value = change.priority
     if lever is Lever.NICE:

@@ -8,6 +8,7 @@ from evalstopd.core.intent import Intent
 from evalstopd.core.lineup import Known, PriorityRules, Waiting, view_of, waiting_of, wanted_order
 from evalstopd.core.model import Job, JobKey, JobView, Phase
 from evalstopd.core.preempt import (
+    YIELDED,
     Facts,
     Occupant,
     Preemption,
@@ -36,7 +37,6 @@ from evalstopd.loop.scene import Scene
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, Message
 
-YIELDED = "preempted"
 MEMORY_S = 30 * 86400.0
 """So far back it counts how often a job has yielded."""
 _BROKEN = (CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable)

@@ -10,6 +10,7 @@ from evalstopd.core.lineup import (
     Line,
     PriorityRules,
     Waiting,
+    by_lever,
     is_of,
     limits,
     line_up,
@@ -29,6 +30,8 @@ from evalstopd.ports import Book, Changes, Ports
 SITE = "site"
 DENIED = "priorities-denied"
 LEFT = "priority-left-alone"
+BACK = "moved back"
+_DONE_WITHOUT = ("no order is kept among waiting jobs", "nothing is given back to waiting jobs")
 NOTHING: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -82,10 +85,36 @@ class Ordering:
             return
         if self.asked is None:
             self._take_back(stand, snapshot, tally)
-        elif is_due(stand, self.asked, snapshot.now_s):
+        else:
+            self._keep(snapshot, replace(book, shifts=stand), self.asked, tally)
+
+    def foresee(self, snapshot: Snapshot, book: Book, tally: Tally) -> None:
+        """Count what a pass would move now; nothing is recorded or asked for."""
+        if (self.asked is None and not book.shifts) or self.ports.kill_switch.engaged():
+            return
+        stand = settle(snapshot, book.shifts, self.asked).stand
+        if self.asked is None:
+            tally.add("would be moved back", len([each for each in stand if _owed(each, snapshot)]))
+            return
+        tally.add("would be moved back", len(self._strays(snapshot, stand, self.asked)))
+        if is_due(stand, self.asked, snapshot.now_s):
             picture = self.picture(snapshot, replace(book, shifts=stand), self.asked, tally)
-            back = [taken_back(each, snapshot.now_s) for each in strays(picture, stand, snapshot.jobs)]
-            self._move([*back, *moves(picture, self.asked, snapshot.now_s)], tally, book.said)
+            tally.add("would be moved", len(moves(picture, self.asked, snapshot.now_s)))
+
+    def _keep(self, snapshot: Snapshot, book: Book, asked: PriorityRules, tally: Tally) -> None:
+        """Give back at once what is with jobs that left the line, and put the line in order where that is due."""
+        due = is_due(book.shifts, asked, snapshot.now_s)
+        back = self._strays(snapshot, book.shifts, asked)
+        if back and not self._move(back, tally, book.said, BACK):
+            return
+        if due:
+            picture = self.picture(snapshot, book, asked, tally)
+            self._move(moves(picture, asked, snapshot.now_s), tally, book.said)
+
+    def _strays(self, snapshot: Snapshot, stand: Sequence[Shift], asked: PriorityRules) -> list[Shift]:
+        """Return what is to be written down before they are given back; no later ordering waits for it."""
+        waiting = self._waiting(snapshot, stand, asked)
+        return [taken_back(each, each.asked_s) for each in strays(waiting, stand, snapshot.jobs)]
 
     def restore(self, tally: Tally) -> int:
         """Take back all that was changed, and look whether it is; return how many jobs could not be seen so.
@@ -107,9 +136,12 @@ class Ordering:
 
     def picture(self, snapshot: Snapshot, book: Book, asked: PriorityRules, tally: Tally) -> Picture:
         """Return the lines, and what would put them in order. Changes nothing."""
-        waiting = waiting_of(snapshot.jobs, book.shifts, self.rules, asked, snapshot.now_s)
+        waiting = self._waiting(snapshot, book.shifts, asked)
         known = self.knowledge.of(waiting, book, asked, tally)
         return Picture(tuple(waiting), line_up(waiting, snapshot.jobs, known, asked, snapshot.now_s), known)
+
+    def _waiting(self, snapshot: Snapshot, shifts: Sequence[Shift], asked: PriorityRules) -> list[Waiting]:
+        return by_lever(waiting_of(snapshot.jobs, shifts, self.rules, asked, snapshot.now_s), asked.lever)
 
     def _settle(self, snapshot: Snapshot, book: Book, tally: Tally) -> Settled:
         settled = settle(snapshot, book.shifts, self.asked)
@@ -122,8 +154,8 @@ class Ordering:
 
     def _take_back(self, stand: Sequence[Shift], snapshot: Snapshot, tally: Tally) -> bool:
         """Ask for what was found; tell whether there was anything to ask for."""
-        away = [each for each in stand if each.away and can_be_given_back(each, snapshot.jobs)]
-        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, "moved back")
+        away = [each for each in stand if _owed(each, snapshot)]
+        return self._move([taken_back(each, snapshot.now_s) for each in away], tally, NOTHING, BACK)
 
     def _move(
         self, shifts: Sequence[Shift], tally: Tally, said: frozenset[tuple[str, str]], what: str = "moved"
@@ -135,7 +167,8 @@ class Ordering:
         try:
             self.ports.cluster.steer([steer(each) for each in shifts])
         except Rejected as error:
-            self._refused(shifts, str(error), tally, said)
+            tally.trouble(f"{_DONE_WITHOUT[what == BACK]}, as it takes Slurm's Operator level: {error}")
+            self._refused(shifts, str(error), said)
             return False
         except Unavailable as error:
             tally.trouble(f"priorities: {error}")
@@ -143,9 +176,8 @@ class Ordering:
         tally.add(what, len(shifts))
         return True
 
-    def _refused(self, shifts: Sequence[Shift], why: str, tally: Tally, said: frozenset[tuple[str, str]]) -> None:
+    def _refused(self, shifts: Sequence[Shift], why: str, said: frozenset[tuple[str, str]]) -> None:
         """Leave no half-done order: ask for what each job had before, and write down that this is what is wanted."""
-        tally.trouble(f"no order is kept among waiting jobs, as it takes Slurm's Operator level: {why}")
         back = [replace(each, asked=each.before, before=each.asked) for each in shifts]
         remark = Remark(SITE, DENIED, f"priorities are not changed: {why}", shifts[0].asked_s)
         self.ports.store.record(Changes(shifts=tuple(back), remarks=() if (SITE, DENIED) in said else (remark,)))
@@ -178,8 +210,8 @@ def _seen(shift: Shift, own: Sequence[Job], asked: PriorityRules | None) -> Shif
     told = waiting and not (shift.lever is Lever.PRIORITY and waiting[0].held)
     if not told or len({job.nice for job in waiting}) > 1:
         return shift
-    # What is taken back is asked for as often as it takes.
-    patience = asked.reassert if asked is not None else shift.tries + 1
+    # What is taken back is asked for as often as it takes, whatever was tried before.
+    patience = asked.reassert if asked is not None and shift.asked != shift.home else shift.tries + 1
     return observed(shift, waiting[0].priority, waiting[0].nice, patience)
 
 
@@ -206,10 +238,14 @@ def moves(picture: Picture, asked: PriorityRules, now_s: float) -> list[Shift]:
     return [each for each in found if each.lever is Lever.PRIORITY or abs(each.asked) <= NICE_LIMIT]
 
 
-def strays(picture: Picture, shifts: Sequence[Shift], jobs: Sequence[Job]) -> list[Shift]:
-    """Return the moved jobs that wait but are governed no more: by other settings, or in another partition."""
-    here = {each.name for each in picture.waiting}
+def strays(waiting: Sequence[Waiting], shifts: Sequence[Shift], jobs: Sequence[Job]) -> list[Shift]:
+    """Return the moved jobs that wait but stand in no line any more, by other settings or for reasons of their own."""
+    here = {each.name for each in waiting if not each.apart}
     return [each for each in shifts if each.away and each.key.job_id not in here and waits(each, jobs)]
+
+
+def _owed(shift: Shift, snapshot: Snapshot) -> bool:
+    return shift.away and can_be_given_back(shift, snapshot.jobs)
 
 
 def can_be_given_back(shift: Shift, jobs: Sequence[Job]) -> bool:
@@ -223,6 +259,9 @@ def can_be_given_back(shift: Shift, jobs: Sequence[Job]) -> bool:
 
 
 def waits(shift: Shift, jobs: Sequence[Job]) -> bool:
-    """Tell whether a moved job waits now, so that its Nice can be set."""
+    """Tell whether a moved job waits now, with what we set.
+
+    A hold is a Priority of its owner's: it has taken the place of ours, and to give that back would end the hold.
+    """
     own = (job for job in jobs if unit_of(job) == shift.key.job_id and is_of(shift, job))
-    return any(job.phase is Phase.PENDING for job in own)
+    return any(job.phase is Phase.PENDING and not (shift.lever is Lever.PRIORITY and job.held) for job in own)

@@ -17,6 +17,16 @@ _ACTS = (
     "abandoned",
     "preempted",
 )
+_MORE = (
+    "warned early",
+    "moved",
+    "moved back",
+    "would be moved",
+    "would be moved back",
+    "held by caps",
+    "would be stopped",
+    "refused",
+)
 
 
 @dataclass(slots=True)
@@ -61,11 +71,7 @@ class TickReport:
             f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['due']} read, "
             f"{self.counts['evals']} new evals"
         )
-        acts = [
-            f"{self.counts[act]} {act}"
-            for act in (*_ACTS, "warned early", "moved", "moved back", "held by caps", "would be stopped", "refused")
-            if self.counts[act]
-        ]
+        acts = [f"{self.counts[act]} {act}" for act in (*_ACTS, *_MORE) if self.counts[act]]
         done = ", ".join(acts) or "nothing to do"
         trouble = f"; trouble: {'; '.join(self.troubles)}" if self.troubles else ""
         return f"{seen}; {done}{trouble}"

@@ -74,6 +74,7 @@ class Loop:
         tally = Tally()
         now_s, book, seen = self._observe(tally)
         judgement = self._judge(seen, book, now_s, tally)
+        self.ordering.foresee(seen.snapshot, book, tally)
         return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles)), judgement
 
     def close(self) -> None:

@@ -71,13 +71,18 @@ def breaker_table(rows: Sequence[BreakerRow]) -> RenderableType:
     return table
 
 
+def _digits(number: float) -> str:
+    """Return a number so that times of the same day do not all look the same."""
+    return f"{number:g}" if abs(number) < 1000 else f"{number:.0f}"
+
+
 def priority_table(rows: Sequence[Place]) -> RenderableType:
     """Return the waiting jobs as they are wanted, and those left alone."""
     table = Table(box=None, pad_edge=False)
     for title in ("JOB", "USER", "LINE", "NOW", "WANTED", "RANKED BY", "PRIORITY", "WITHOUT US", "NEXT", "NICE", "WHY"):
         table.add_column(title, no_wrap=title != "WHY")
     for row in rows:
-        ranked = " ".join(f"{each:g}" for each in row.key)
+        ranked = " ".join(_digits(each) for each in row.key)
         places = tuple("-" if each is None else str(each) for each in (row.place, row.wanted))
         numbers = (str(row.priority), str(row.natural), str(row.next), str(row.nice))
         cells = (row.job, row.user, f"{row.partition}/{row.qos}", *places, ranked, *numbers)

@@ -12,6 +12,7 @@ from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Eval, JobKey, Rung
 from evalstopd.core.noise import evals_to_see, of_evals, spread
 from evalstopd.core.plan import verdicts
+from evalstopd.core.preempt import YIELDED
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.core.words import early_state
 from evalstopd.ports import Archive, Store
@@ -193,6 +194,6 @@ def _state(
         return "ended", watch.ending.state
     refused = next((each for each in remarks if not each.code.startswith("early-warning")), None)
     if refused is not None and refused.at_s >= (watch.reads.good_s or 0.0):
-        return "refused", refused.text
+        return YIELDED if refused.code == YIELDED else "refused", refused.text
     early = of_this_life(watch)
     return ("watched", "") if early is None else ("warned early", early_state(early))

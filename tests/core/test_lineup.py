@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.lineup import Known, PriorityRules, Waiting, bounded, limits, line_up, unit_of, waiting_of
+from evalstopd.core.lineup import (
+    AT_THE_FLOOR,
+    Known,
+    PriorityRules,
+    Waiting,
+    bounded,
+    by_lever,
+    limits,
+    line_up,
+    unit_of,
+    waiting_of,
+)
 from evalstopd.core.losses import drop_per_s
 from evalstopd.core.model import Job, JobKey, Phase, Point
 from evalstopd.core.policies import policy
@@ -54,10 +65,78 @@ def test_all_lines_together_have_no_more_changes_than_are_allowed() -> None:
     assert 0 < sum(len(line.changes) for line in made) <= 5
 
 
+POLICIES = st.sampled_from(["fifo", "sjf-est", "srtf-est", "las", "las:first=60,second=300", "loss-aware"])
+SPECS = st.tuples(st.integers(1, 900), st.integers(0, 50), st.integers(0, 900))
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[PriorityRules, list[Job], Known]:
+    """A policy, and jobs whose priorities differ, so little that none may stay off its target."""
+    asked = replace(FIFO, policy=policy(draw(POLICIES)), most=10_000, gain=draw(st.none() | st.integers(1, 5)))
+    natural = draw(st.lists(st.integers(1000, 1049), min_size=1, max_size=20, unique=True))
+    specs = [draw(SPECS) for _ in natural]
+    jobs = [
+        job(str(number), priority=each, time_limit_s=limit_s, submitted_s=100 + at_s)
+        for number, (each, (limit_s, at_s, _)) in enumerate(zip(natural, specs, strict=True), 1)
+    ]
+    attained = {each.job_id: float(spec[2]) for each, spec in zip(jobs, specs, strict=True)}
+    lengths = {each.job_id: float(each.time_limit_s or 0) for each in jobs}
+    falls = {each.job_id: spec[0] / 9 for each, spec in zip(jobs, specs, strict=True)}
+    return asked, jobs, Known(lengths, attained, falls)
+
+
+def wanted(asked: PriorityRules, jobs: list[Job], known: Known) -> dict[str, int]:
+    """Return what each job in a line is to have."""
+    found = waiting_of(jobs, (), Rules(), asked, 2000.0)
+    made = line_up(found, jobs, known, asked, 2000.0)
+    to = {change.job.name: change.priority for line in made for change in line.changes}
+    return {each.name: to.get(each.name, each.job.priority) for line in made for each in line.wanted}
+
+
+@given(lines())
+def test_the_jobs_in_a_line_share_what_they_would_have_without_us(line: tuple[PriorityRules, list[Job], Known]) -> None:
+    assert sorted(wanted(*line).values()) == sorted(each.priority for each in line[1])
+
+
+@given(lines(), st.integers(-(10**6), 10**6).filter(bool), st.integers(1, 900), st.integers(1, 10**6))
+def test_a_job_with_a_nice_of_its_own_changes_nothing_for_anybody(
+    line: tuple[PriorityRules, list[Job], Known], nice: int, limit_s: int, priority: int
+) -> None:
+    asked, jobs, known = line
+    own = job("99", nice=nice, time_limit_s=limit_s, priority=priority, submitted_s=99)
+    assert wanted(asked, [*jobs, own], known) == wanted(asked, jobs, known)
+
+
+@pytest.mark.parametrize(
+    ("fields", "shift", "why"),
+    [
+        ({"nice": 900}, None, "has a Nice of its own"),
+        ({"nice": -900}, None, "has a Nice of its own"),
+        ({"nice": -40}, replace(MOVED, nice=0), ""),
+        ({"nice": -40}, MOVED, "has a Nice of its own"),
+        ({"nice": 900}, replace(MOVED, nice=0, asked=0, before=0), "has a Nice of its own"),
+        ({"nice": 900, "priority": 1}, replace(MOVED, nice=0, asked=900), AT_THE_FLOOR),
+        ({"nice": 900, "priority": 2}, replace(MOVED, nice=0, asked=900), ""),
+        ({"priority": 1}, None, ""),
+    ],
+)
+def test_whose_priority_tells_what_it_would_be_without_us(
+    fields: dict[str, object], shift: Shift | None, why: str
+) -> None:
+    (found,) = waiting_of([job(**fields)], [shift] if shift else [], Rules(), FIFO, 2000.0)
+    assert found.apart == why
+
+
+@pytest.mark.parametrize(("lever", "why"), [(Lever.NICE, ""), (Lever.PRIORITY, "its Nice is given back first")])
+def test_who_was_moved_by_the_other_lever_waits_until_that_is_given_back(lever: Lever, why: str) -> None:
+    found = waiting_of([job(nice=-40)], [replace(MOVED, nice=0)], Rules(), FIFO, 2000.0)
+    assert [each.apart for each in by_lever(found, lever)] == [why]
+
+
 @given(st.permutations(range(8)), st.integers(0, 9))
 def test_nobody_gains_more_places_than_allowed_and_the_policy_decides_within(order: list[int], gain: int) -> None:
-    wanted = [waiting(str(number + 1), number) for number in order]
-    found = [int(each.name) - 1 for each in bounded(wanted, gain)]
+    ranked = [waiting(str(number + 1), number) for number in order]
+    found = [int(each.name) - 1 for each in bounded(ranked, gain)]
     assert sorted(found) == list(range(8))
     assert all(number - place <= gain for place, number in enumerate(found))
     for place in range(8):

@@ -27,12 +27,13 @@ def test_shorter_jobs_start_first_and_at_the_end_every_nice_is_as_found(queue: L
     held = queue.submit(BOB, "--hold", limit=1)
     later = queue.submit(BOB, f"--dependency=afterany:{blocker}", limit=1)
     queue.service.start_daemon()
-    queue.until_ordered(short, own, middle, long)
+    queue.until_ordered(short, middle, long, own)
 
     assert [queue.nice(job) for job in (held, later)] == [0, 0]
     assert {each.state for each in queue.shifts()} <= {ShiftState.ASKED, ShiftState.SET}
     rows = {row["job"]: row for row in queue.service.json("priorities", "show")}
-    assert [rows[job]["wanted"] for job in (short, own, middle, long, held, later)] == [1, 2, 3, 4, None, None]
+    assert [rows[job]["wanted"] for job in (short, middle, long, own, held, later)] == [1, 2, 3, None, None, None]
+    assert rows[own]["why"] == "has a Nice of its own"
     assert rows[held]["why"] == "held"
     assert rows[later]["why"].startswith("may not start yet")
 
@@ -59,7 +60,8 @@ def three(queue: Lines) -> tuple[str, str, str]:
 def test_fifo_keeps_the_order_of_submission_against_multifactor(cluster: Cluster, reachable_directory: Path) -> None:
     with lines(cluster, reachable_directory / "lines", priorities={"policy": "fifo"}) as queue:
         blocker = queue.block()
-        first, second = queue.submit(ALICE, "--nice=50"), queue.submit(BOB)
+        first, second = queue.submit(ALICE), queue.submit(BOB)
+        queue.weigh(first, -50)
         assert queue.order(first, second) == [second, first]
         queue.service.start_daemon()
         queue.until_ordered(first, second)
@@ -74,7 +76,7 @@ def test_srtf_lets_the_job_with_less_left_start_first(cluster: Cluster, reachabl
         blocker, fresh = queue.submit(ALICE, seconds=3600), queue.submit(BOB, limit=10)
         queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
         queue.requeue(again)
-        queue.cluster.run("scontrol", "update", f"JobId={again}", "Nice=20")
+        queue.weigh(again, -20)
         queue.wait(lambda: queue.state(blocker) == "RUNNING", "the blocker runs")
         assert queue.order(again, fresh) == [fresh, again]
         queue.service.start_daemon()
@@ -158,6 +160,7 @@ def test_restore_is_refused_while_a_daemon_works_and_switching_off_takes_back(qu
     refused = queue.service.command("priorities", "restore")
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1
+    assert "switch its policy off instead" in refused.stderr
 
     queue.service.configure(priorities={"policy": ""})
     queue.service.reload()
@@ -180,7 +183,8 @@ def test_nobody_gains_on_jobs_that_are_not_governed(cluster: Cluster, reachable_
         queue.block()
         long = queue.submit(ALICE, limit=50)
         other = queue.submit(BOB, "--account=free", "--nice=20", limit=90)
-        short = queue.submit(ALICE, "--nice=40", limit=5)
+        short = queue.submit(ALICE, limit=5)
+        queue.weigh(short, -40)
         assert queue.order(long, other, short) == [long, other, short]
         queue.service.start_daemon()
         queue.until_ordered(short, other, long)
@@ -188,7 +192,8 @@ def test_nobody_gains_on_jobs_that_are_not_governed(cluster: Cluster, reachable_
 
         cluster.as_user(ALICE, ["scancel", short])
         queue.wait(lambda: queue.nice(long) == 0, "the job that was put back has its own place again")
-        short = queue.submit(ALICE, "--nice=40", limit=5)
+        short = queue.submit(ALICE, limit=5)
+        queue.weigh(short, -40)
         queue.until_ordered(short, other, long)
 
         for _ in range(2):
@@ -199,9 +204,63 @@ def test_nobody_gains_on_jobs_that_are_not_governed(cluster: Cluster, reachable_
         queue.until_ordered(long, other, short)
         queue.passes(3)
         assert above(queue, other, long, short) == 1
-        assert queue.nice(short) == 40
+        assert queue.nice(short) == 0
         said = queue.service.json("priorities", "show")
         assert "did not stay" in next(row["why"] for row in said if row["job"] == long)
+
+
+def test_a_job_with_a_nice_of_its_own_lends_nobody_its_place(queue: Lines) -> None:
+    """Two tiny jobs of bob's, one below the least that Slurm gives, and one of his whose place they are to clear."""
+    queue.block()
+    long, short, middle = three(queue)
+    queue.service.start_daemon()
+    queue.until_ordered(short, middle, long)
+    queue.passes(3)
+    found = {job: (queue.priority(job), queue.nice(job)) for job in (long, short, middle)}
+    low, lowest = queue.submit(BOB, "--nice=900", limit=1), queue.submit(BOB, "--nice=100000", limit=1)
+    queue.passes(4)
+
+    assert {job: (queue.priority(job), queue.nice(job)) for job in found} == found
+    assert [queue.nice(job) for job in (low, lowest)] == [900, 100_000]
+    rows = {row["job"]: row for row in queue.service.json("priorities", "show")}
+    assert {rows[job]["why"] for job in (low, lowest)} == {"has a Nice of its own"}
+
+
+@pytest.mark.parametrize("mechanism", ["nice", "priority"])
+@pytest.mark.parametrize("leaves", ["Dependency=afterany:{blocker}", "StartTime=now+1hour", "held"])
+def test_who_leaves_the_line_is_given_back_what_he_had(
+    cluster: Cluster, reachable_directory: Path, mechanism: str, leaves: str
+) -> None:
+    with lines(cluster, reachable_directory / "lines", priorities={"mechanism": mechanism}) as queue:
+        blocker = queue.block()
+        long, short, middle = three(queue)
+        queue.service.start_daemon()
+        queue.until_ordered(short, middle, long)
+        changes = ("hold", long) if leaves == "held" else ("update", f"JobId={long}", leaves.format(blocker=blocker))
+        assert cluster.as_user(ALICE, ["scontrol", *changes]).returncode == 0
+        queue.wait(lambda: queue.order(short, middle) == [short, middle] and queue.nice(long) == 0, "given back")
+        queue.passes(3)
+        if leaves == "held":
+            assert (queue.state(long), queue.priority(long)) == ("PENDING", 0)
+            assert cluster.as_user(ALICE, ["scontrol", "release", long]).returncode == 0
+            queue.until_ordered(short, middle, long)
+
+
+def test_after_a_change_of_the_lever_the_order_goes_on(queue: Lines) -> None:
+    queue.block()
+    long, short, middle = three(queue)
+    found = {job: (queue.priority(job), queue.nice(job)) for job in (long, short, middle)}
+    queue.service.start_daemon()
+    queue.until_ordered(short, middle, long)
+    for mechanism in ("priority", "nice"):
+        queue.service.configure(priorities={"mechanism": mechanism})
+        queue.service.reload()
+        queue.wait(lambda name=mechanism: name in {each.lever.value for each in queue.shifts()}, "the other lever")
+        queue.until_ordered(short, middle, long)
+        queue.passes(3)
+        assert {each.lever.value for each in queue.shifts()} == {mechanism}
+    assert queue.service.stop_daemon() == 0
+    assert {job: (queue.priority(job), queue.nice(job)) for job in found} == found
 
 
 def test_without_the_right_one_clear_line_and_nothing_is_half_done(cluster: Cluster, reachable_directory: Path) -> None:

@@ -69,11 +69,11 @@ def test_loss_aware_ranks_jobs_that_ran_and_a_faked_loss_gains_nothing_on_others
         log_loss(site, watch.run_id, *losses)
     blockers = [site.cluster.sbatch(ALICE, "#!/bin/sh\nexec sleep 900\n", *NODE) for _ in range(2)]
     site.cluster.run("scontrol", "update", f"JobId={','.join(blockers)}", "Nice=-1000")
-    for job, nice in ((slow, 0), (steep, 40)):
+    for job, factor in ((slow, 0), (steep, -40)):
         site.cluster.run("scontrol", "requeue", job)
         wait_for(site, job, "PENDING")
         time.sleep(1.1)
-        site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", f"Nice={nice}")
+        site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", f"SiteFactor={factor}")
     for blocker in blockers:
         wait_for(site, blocker, "RUNNING")
     other = site.cluster.sbatch(BOB, "#!/bin/sh\nexec sleep 900\n", *NODE, "--account=free", "--nice=20")

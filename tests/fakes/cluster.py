@@ -189,7 +189,8 @@ class FakeCluster:
             self.fixed_priority.discard(job.job_id)
             job = replace(job, priority=self.natural.get(job.job_id, 1000) - job.nice)
         if ask.nice is not None and job.job_id not in self.fixed_priority:
-            job = replace(job, priority=max(1, job.priority + job.nice - ask.nice), nice=ask.nice)
+            moved = max(1, job.priority + job.nice - ask.nice)
+            job = replace(job, priority=0 if job.held else moved, nice=ask.nice)
         self.jobs[job.job_id] = job
 
     def age(self, by: int, *job_ids: str) -> None:

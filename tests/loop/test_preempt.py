@@ -10,6 +10,7 @@ from evalstopd.core.policies import policy
 from evalstopd.core.preempt import Preemption, PreemptRules, PreemptState
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Ports
+from evalstopd.report.rows import status_rows
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
@@ -70,6 +71,7 @@ def test_a_long_job_yields_to_a_short_one_and_its_owner_is_told() -> None:
 
     assert report.counts["preempted"] == 1
     assert "1 preempted" in report.summary
+    assert {row.job: row.state for row in status_rows(site.world.store, 9)}[site.long] == "preempted"
     assert (site.phase(site.long), site.phase(short)) == (Phase.PENDING, Phase.RUNNING)
     assert site.states == [PreemptState.DONE]
     assert site.cluster.put_backs == [(site.long, 0)]

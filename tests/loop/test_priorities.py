@@ -12,7 +12,8 @@ from evalstopd.core.shift import Lever, Shift, ShiftState
 from evalstopd.errors import Rejected
 from evalstopd.loop import Loop, Stance, TickReport
 from evalstopd.ports import Ports
-from evalstopd.priorities import Place, places, told_back
+from evalstopd.priorities import Place, places, told_back, told_still_set
+from evalstopd.report.render import priority_table, show
 from tests.fakes.world import RULES, World
 from tests.loop.test_crash import Fuse, Killed, fused
 
@@ -113,11 +114,12 @@ def test_no_two_orderings_are_closer_together_than_the_interval() -> None:
 
 
 def test_at_the_end_every_nice_is_as_it_was_found() -> None:
-    queue, jobs = reversed_queue()
-    queue.cluster.jobs[jobs[1]] = replace(queue.cluster.jobs[jobs[1]], nice=30)
+    queue, _ = reversed_queue()
+    own = queue.submit(3000, 4000, nice=30)
     found = queue.nices
     queue.tick()
     assert queue.nices != found
+    assert queue.nices[own] == 30
     said = queue.restore()
 
     assert queue.nices == found
@@ -149,17 +151,194 @@ def test_who_is_governed_no_more_is_given_back_what_he_had() -> None:
     assert [job for job in queue.order if job != jobs[0]] == jobs[:0:-1]
 
 
-def test_after_a_change_of_the_lever_each_job_is_given_back_by_the_one_that_moved_it() -> None:
-    queue, jobs = reversed_queue()
-    queue.tick()
-    queue.asked = replace(SJF, lever=Lever.PRIORITY)
-    jobs.append(queue.submit(10, 100))
-    queue.tick()
-    assert queue.order == jobs[::-1]
-    queue.restore()
+def set_on(queue: Queue, job: str, **fields: object) -> None:
+    queue.cluster.jobs[job] = replace(queue.cluster.jobs[job], **fields)  # type: ignore[arg-type]
 
+
+@pytest.mark.parametrize(("old", "new"), [(Lever.NICE, Lever.PRIORITY), (Lever.PRIORITY, Lever.NICE)])
+def test_after_a_change_of_the_lever_what_the_old_one_set_is_given_back_first(old: Lever, new: Lever) -> None:
+    queue, jobs = reversed_queue(replace(SJF, lever=old))
+    queue.tick()
+    queue.asked = replace(SJF, lever=new)
+    jobs.append(queue.submit(10, 100))
+    queue.tick(1.0)
     assert queue.order == jobs
     assert set(queue.nices.values()) == {0}
+    assert queue.cluster.fixed_priority == set()
+    queue.tick()
+
+    assert queue.order == jobs[::-1]
+    assert {each.lever for each in queue.shifts} == {new}
+    assert queue.cluster.fixed_priority == (set(jobs) if new is Lever.PRIORITY else set()) - {jobs[2]}
+    assert [each.tries for each in queue.shifts if each.tries] == []
+    queue.restore()
+    assert queue.order == jobs
+    assert set(queue.nices.values()) == {0}
+    assert queue.shifts == ()
+
+
+def test_without_a_policy_it_is_told_who_still_has_what_was_set() -> None:
+    queue, jobs = reversed_queue()
+    queue.tick()
+    queue.asked = None
+    rows = queue.shown()
+    assert sorted(rows) == jobs
+    assert {rows[job].why for job in jobs[:1]} == {"nice 0 -> 300, asked for"}
+    assert [rows[job].next for job in jobs] == [5000, 4900, 4800, 4700]
+    assert "4 jobs still have what was set: the next pass" in told_still_set(len(rows))
+    queue.restore()
+
+    assert queue.shown() == {}
+    assert told_still_set(0) == "the order of waiting jobs is Slurm's alone"
+
+
+def test_times_of_one_day_do_not_look_the_same_in_the_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    queue = Queue(replace(SJF, policy=policy("fifo")))
+    for at_s in (1_796_040_000, 1_796_040_100):
+        queue.submit(10, submitted_s=at_s)
+    show(priority_table(list(queue.shown().values())))
+    out = capsys.readouterr().out
+
+    assert "1796040000" in out
+    assert "1796040100" in out
+
+
+def test_a_dry_run_counts_the_moves_and_makes_none() -> None:
+    queue, jobs = reversed_queue()
+    queue.world.clock.time_s += 20
+    report, _ = queue.loop().foresee()
+    assert (report.counts["would be moved"], queue.asks, queue.shifts) == (4, 0, ())
+    assert "4 would be moved" in report.summary
+    queue.tick()
+    set_on(queue, jobs[3], partition="gpu,other")
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 1
+    queue.asked = None
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 4
+    queue.world.switch.on = True
+    assert queue.loop().foresee()[0].counts["would be moved back"] == 0
+    assert queue.asks == 1
+
+
+def test_restore_without_the_right_says_one_thing() -> None:
+    queue, _ = reversed_queue()
+    queue.tick()
+    queue.cluster.caller = 4242
+
+    assert queue.restore() == (
+        "4 waiting jobs still have what was set; trouble: nothing is given back to waiting jobs, "
+        "as it takes Slurm's Operator level: Access/permission denied"
+    )
+
+
+REASONS: tuple[dict[str, object], ...] = (
+    {"partition": "gpu,other"},
+    {"partition": "other"},
+    {"eligible_s": None, "reason": "Dependency"},
+    {"eligible_s": 10**9, "reason": "BeginTime"},
+    {"held": True, "priority": 0},
+    {"het_id": 7},
+    {"account": "exempt"},
+)
+
+
+@pytest.mark.parametrize("fields", REASONS)
+@pytest.mark.parametrize("lever", list(Lever))
+def test_who_leaves_the_line_is_given_back_at_once_what_he_had(fields: dict[str, object], lever: Lever) -> None:
+    """No ordering is due yet; a hold is a Priority of its owner's, which stands in place of one of ours."""
+    rules = replace(RULES, exempt_accounts=("exempt",))
+    queue, jobs = reversed_queue(replace(SJF, lever=lever, partitions=("gpu",)))
+    queue.tick()
+    set_on(queue, jobs[3], **fields)
+    held = "held" in fields
+    for _ in range(3):
+        queue.world.clock.time_s += 1
+        Loop(queue.world.ports(), Stance(rules, priorities=queue.asked)).tick()
+    job = queue.cluster.jobs[jobs[3]]
+
+    assert (job.nice, job.priority, job.held) == (0, 0 if held else 4700, held)
+    assert (jobs[3] in queue.cluster.fixed_priority) == (held and lever is Lever.PRIORITY)
+    back = 0 if held and lever is Lever.PRIORITY else 1
+    assert [ask.job_id for asks in queue.cluster.steered[1:] for ask in asks] == [jobs[3]] * back
+    queue.tick()
+    assert [job for job in queue.order if job != jobs[3]] == [jobs[2], jobs[1], jobs[0]]
+
+
+def test_a_hold_is_not_ended_by_taking_back_a_priority() -> None:
+    queue, jobs = reversed_queue(replace(SJF, lever=Lever.PRIORITY))
+    queue.tick()
+    set_on(queue, jobs[3], held=True, priority=0)
+    said = queue.restore()
+
+    assert (queue.cluster.jobs[jobs[3]].held, queue.cluster.jobs[jobs[3]].priority) == (True, 0)
+    assert said == "3 waiting jobs were given back what they had"
+
+
+def test_what_is_given_back_is_asked_for_until_it_is_seen() -> None:
+    queue, jobs = reversed_queue(replace(SJF, reassert=1))
+    queue.tick()
+    set_on(queue, jobs[3], partition="gpu,other")
+    queue.cluster.deaf = True
+    for _ in range(4):
+        queue.tick(1.0)
+    queue.cluster.deaf = False
+    queue.tick(1.0)
+
+    assert queue.nices[jobs[3]] == 0
+    assert [each.tries for each in queue.shifts if each.key.job_id == jobs[3]] == [0]
+
+
+@pytest.mark.parametrize("nice", [900, 100_000, -500])
+def test_a_job_with_a_nice_of_its_own_neither_lends_nor_takes_a_place(nice: int) -> None:
+    queue, jobs = reversed_queue()
+    queue.tick()
+    before = {job: (queue.cluster.jobs[job].priority, queue.nices[job]) for job in jobs}
+    own = queue.submit(1, max(1, 4750 - nice), nice=nice)
+    for _ in range(3):
+        queue.tick()
+
+    assert {job: (queue.cluster.jobs[job].priority, queue.nices[job]) for job in jobs} == before
+    assert queue.nices[own] == nice
+    assert queue.shown()[own].why == "has a Nice of its own"
+    assert own not in [each.key.job_id for each in queue.shifts]
+
+
+def test_a_nice_that_its_owner_sets_later_takes_its_place_from_the_others() -> None:
+    queue, jobs = reversed_queue()
+    queue.tick()
+    set_on(queue, jobs[3], nice=100_000, priority=1)
+    queue.tick()
+
+    others = jobs[:3]
+    assert sorted(queue.cluster.jobs[job].priority for job in others) == [4800, 4900, 5000]
+    assert [job for job in queue.order if job in others] == others[::-1]
+    assert "set by hand" in queue.shown()[jobs[3]].why
+
+
+def test_a_job_at_the_floor_is_given_back_what_it_had_and_then_reckoned_anew() -> None:
+    """What a low job would have without us has fallen further than Slurm lets it fall."""
+    queue, jobs = reversed_queue()
+    queue.tick()
+    low = queue.cluster.jobs[jobs[0]]
+    assert low.nice > 0
+    set_on(queue, jobs[0], priority=1)
+    assert "lowest priority there is" in queue.shown()[jobs[0]].why
+    queue.tick(1.0)
+
+    assert queue.nices[jobs[0]] == 0
+    for _ in range(3):
+        queue.tick()
+        assert queue.order[-1] == jobs[0]
+    assert queue.cluster.jobs[jobs[0]].priority > 1
+
+
+def test_nobody_is_lowered_to_the_floor_itself() -> None:
+    queue = Queue()
+    long, short = queue.submit(4000, 5000), queue.submit(10, 1)
+    for _ in range(3):
+        queue.tick()
+
+    assert [queue.cluster.jobs[job].priority for job in (short, long)] == [5000, 2]
+    assert queue.asks == 1
 
 
 def test_a_job_that_ran_meanwhile_is_given_back_what_it_had_once_it_waits_again() -> None:
@@ -351,8 +530,7 @@ def test_with_the_kill_switch_set_nothing_is_moved_nor_taken_back() -> None:
 @pytest.mark.parametrize("lever", list(Lever))
 def test_by_either_lever_the_order_comes_and_goes(lever: Lever) -> None:
     queue, jobs = reversed_queue(replace(SJF, lever=lever))
-    queue.cluster.jobs[jobs[2]] = replace(queue.cluster.jobs[jobs[2]], nice=11)
-    queue.cluster.natural |= {job: queue.cluster.jobs[job].priority + queue.nices[job] for job in jobs}
+    jobs.append(queue.submit(10, 1000))
     found = {job: (queue.cluster.jobs[job].priority, queue.nices[job]) for job in jobs}
     for _ in range(3):
         queue.tick()

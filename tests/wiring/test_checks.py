@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.run import Answer
+from evalstopd.core.model import Rung
 from evalstopd.errors import Unavailable
 from evalstopd.ports import Pulse
 from evalstopd.settings import Settings, load_settings, settings_source
@@ -177,3 +178,29 @@ def test_the_settings_file_is_named_or_that_there_is_none(tmp_path: Path) -> Non
     assert settings_source(path, {}).startswith(f"there is no {path}")
     path.touch()
     assert settings_source(None, {"EVALSTOPD_CONFIG": str(path)}) == f"read from {path}"
+
+
+def program(settings: Settings, name: str, text: str) -> None:
+    path = Path(settings.slurm.path) / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_governed_partition_that_slurm_lacks_is_bad_news(settings: Settings) -> None:
+    assert answer_of(settings, "partitions") == (True, "all partitions are governed")
+    program(settings, "sinfo", "echo gpu; echo long")
+    governed = put(settings, "rules", partitions=("gpu",))
+    assert answer_of(governed, "partitions") == (True, "governed: gpu")
+    found = answer_of(put(governed, "priorities", partitions=("gpu", "lnog")), "partitions")
+    assert found == (False, "Slurm has no partition lnog (priorities.partitions)")
+    program(settings, "sinfo", "exit 1")
+    assert answer_of(governed, "partitions")[0] is False
+
+
+def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Settings) -> None:
+    words = f"squeue was not found at {settings.slurm.path} (slurm.path)"
+    assert answer_of(settings, "slurm") == (False, words)
+    assert answer_of(put(settings, "priorities", policy="fifo"), "priorities") == (False, words)
+    yielding = put(put(settings, "preempt", policy="las"), "rules", rung=Rung.WARN)
+    assert answer_of(yielding, "preemption") == (False, words)
+    assert answer_of(settings, "priorities") == (True, "the order of waiting jobs is Slurm's alone")

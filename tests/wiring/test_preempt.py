@@ -7,7 +7,7 @@ import pytest
 from evalstopd.core.preempt import PreemptRules
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.settings import Settings, load_settings, make_preempt
-from evalstopd.wiring import estimate_days, preemption
+from evalstopd.wiring import estimate_days, preemption, seldom
 
 
 def settings(tmp_path: Path, text: str) -> Settings:
@@ -65,3 +65,19 @@ def test_the_check_says_that_nobody_can_yield_where_nothing_is_pinned(tmp_path: 
     assert preemption(settings(tmp_path, "")) == "no running job yields to a waiting one"
     with pytest.raises(Unavailable, match="no checkpoint is pinned"):
         preemption(settings(tmp_path, '[preempt]\npolicy = "las"\n'))
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ("", ""),
+        ("LAS", ""),
+        ("las:first=60,second=300", ""),
+        ("fifo", "; but hardly ever, as fifo puts others first (priorities.policy): set both to las"),
+    ],
+)
+def test_the_check_says_where_the_order_of_waiting_jobs_makes_it_pointless(
+    tmp_path: Path, order: str, words: str
+) -> None:
+    text = f'[priorities]\npolicy = "{order}"\n[preempt]\npolicy = "las"\n'
+    assert seldom(settings(tmp_path, text)) == words

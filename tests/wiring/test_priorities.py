@@ -32,6 +32,12 @@ def test_the_sites_word_is_taken(tmp_path: Path) -> None:
     assert (asked.gain, asked.loss_metric) == (None, "")
 
 
+@pytest.mark.parametrize("section", ["priorities", "preempt"])
+def test_a_policys_name_is_taken_in_any_case(tmp_path: Path, section: str) -> None:
+    read = settings(tmp_path, f'[{section}]\npolicy = "SRTF-Est"\n')
+    assert getattr(read, section).policy == "srtf-est"
+
+
 @pytest.mark.parametrize(
     ("policy", "words"),
     [

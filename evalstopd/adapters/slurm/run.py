@@ -88,6 +88,8 @@ class ProcessRunner:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        except FileNotFoundError:
+            raise Unavailable(f"{argv[0]} was not found at {self.path} (slurm.path)") from None
         except OSError as error:
             raise Unavailable(f"{argv[0]} cannot be run: {error.strerror or 'unknown error'}") from error
 

@@ -53,7 +53,7 @@ def test_output_at_the_cap_is_whole() -> None:
 
 
 def test_a_missing_program_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match="no-such-program cannot be run: No such file or directory"):
+    with pytest.raises(Unavailable, match="no-such-program was not found at /"):
         ProcessRunner()(["no-such-program"], {})
 
 
