@@ -6,7 +6,7 @@ CORES = $(shell nproc)
 WORKERS ?= $(shell expr 2 \* $(CORES))
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
-.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates curves bench-curves nightly mutation soak clean mlflow2 mlflow2-tested trained timed
+.PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates bench-filtered bench-label curves bench-curves nightly mutation soak clean mlflow2 mlflow2-tested trained timed
 
 help:
 	@echo "make demo        the main job: real MLflow, store and files, an emulated cluster (any Linux; a minute)"
@@ -103,6 +103,12 @@ curves: env
 
 bench-curves: env
 	$(PATHS) $(PY) -m bench.fresh examples/curves/curves.jsonl $(BENCH)
+
+bench-filtered: env
+	$(PATHS) $(PY) -m bench.filtered $(BENCH)
+
+bench-label: env
+	$(PATHS) $(PY) -m bench.label $(BENCH)
 
 bench-estimates: env
 	$(PATHS) $(PY) -m bench.estimates $(BENCH)
