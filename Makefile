@@ -4,6 +4,7 @@ PY = $(BASE)/venv/bin/python
 CORES = $(shell nproc)
 # Many tests wait for processes and servers more than they work: so more workers than cores.
 WORKERS ?= $(shell expr 2 \* $(CORES))
+REAL_WORKERS ?= $(shell expr $(CORES) + 1)
 PATHS = PYTHONPATH=sim:migrations:examples MYPYPATH=sim:migrations
 
 .PHONY: help demo demo-slurm demo-compare test lint fast real trainers env bench bench-mlflow bench-cluster bench-queue bench-priorities bench-orders bench-goals bench-estimates bench-filtered bench-label curves bench-curves nightly mutation soak clean mlflow2 mlflow2-tested trained timed
@@ -33,12 +34,10 @@ demo-compare:
 env:
 	@tools/environment.sh $(BASE) test,lint
 
-# What computes uses what the tests that wait leave over; those whose time counts come last, by themselves.
+# One after the other: side by side they save little on two cores, and what has to answer in time is late.
 test: env
 	@tools/test-packages.sh
-	@echo "linters and tests run side by side; each part prints when it is over (fifteen minutes on two cores)"
-	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target lint real fast trained mlflow2-tested
-	$(MAKE) --no-print-directory timed
+	$(MAKE) --no-print-directory lint fast timed real mlflow2-tested trained
 
 lint:
 	$(PY) -m ruff format --check .
@@ -47,12 +46,12 @@ lint:
 	$(PATHS) $(BASE)/venv/bin/lint-imports
 
 fast:
-	nice -n 5 $(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
 
 # Each worker has a cluster and a server; tests that need yet another server stay together (xdist_group).
 real:
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
-	  -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)
+	$(PY) -m pytest -q -n $(REAL_WORKERS) --dist loadgroup --no-loadscope-reorder \
+	  --ignore=tests/adapters/mlflow/test_mlflow2.py -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)
 
 timed:
 	$(PY) -m pytest -q -n $(CORES) --dist loadfile -m timed $(PYTEST)
@@ -61,10 +60,10 @@ trainers: env trained
 
 # In an environment of its own above the other one: what it installs (2 GB) is none of the other tests' business.
 trained:
-	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && nice -n 5 tools/environment.sh $(BASE) trainers trainers-venv \
+	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && tools/environment.sh $(BASE) trainers trainers-venv \
 	  || echo "TRAINERS NOT TESTED: that needs Debian, root and their libraries, which cannot be installed here" >&2
 	python=$(BASE)/trainers-venv/bin/python; [ -x $$python ] || python=$(PY); \
-	  nice -n 5 $$python -m pytest -q -m trainers tests/trainers $(PYTEST)
+	  $$python -m pytest -q -m trainers tests/trainers $(PYTEST)
 
 mlflow2: env mlflow2-tested
 
@@ -73,7 +72,7 @@ mlflow2-tested:
 	@[ -x $(BASE)/venv-mlflow2/bin/mlflow ] || { $(PY) -m venv $(BASE)/venv-mlflow2 \
 	  && $(BASE)/venv-mlflow2/bin/pip install -qq --disable-pip-version-check "mlflow>=2,<3" "sqlalchemy<2.1"; } \
 	  || echo "MLFLOW 2 NOT TESTED: it cannot be installed here" >&2
-	EVALSTOPD_MLFLOW2=$(BASE)/venv-mlflow2/bin/python nice -n 5 $(PY) -m pytest -q tests/adapters/mlflow/test_mlflow2.py $(PYTEST)
+	EVALSTOPD_MLFLOW2=$(BASE)/venv-mlflow2/bin/python $(PY) -m pytest -q tests/adapters/mlflow/test_mlflow2.py $(PYTEST)
 
 bench: env
 	$(PY) -m bench

@@ -53,7 +53,7 @@ class Service:
 
     `python` must be one that the daemon's account can run, with evalstopd installed; `keeper` is the
     keeper's file, which must belong to root. `made` is a store of this version to copy, where a new one
-    would take too long.
+    would take too long and the settings name no other.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Service:
         self.database.parent.mkdir(exist_ok=True)
         _give(self.database.parent)
         self.configure()
-        if self._made and not self.database.exists():
+        if self._made and not self.database.exists() and "url" not in self._settings.get("store", {}):
             shutil.copy(self._made, self.database)
             _give(self.database)
         else:
