@@ -49,6 +49,9 @@ def test_the_child_is_the_owner_without_any_privilege(place: World, ask: Keeper)
         peer.send(json.dumps(place.ask("pin")).encode())
         child = ask.child()
         wait_for(lambda: [str(child)] if (place.home / ".tmp-step-200/optimizer.pt").exists() else [], int)
+        # Its files come and go while it works.
+        os.kill(child, signal.SIGSTOP)
+        wait_for(lambda: [str(child)] if status_of(child)["State"].startswith("T") else [], int)
         status, alice = status_of(child), place.alice
         limits = Path(f"/proc/{child}/limits").read_text()
         opened = {os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
