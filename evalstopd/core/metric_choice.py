@@ -58,19 +58,34 @@ def told_mode(metric: str, modes: Modes, params: Mapping[str, str]) -> Mode | No
     return _TRAINER_WORDS.get(params.get("greater_is_better", "").lower())
 
 
+def is_sweeping(metric: str, modes: Modes) -> bool:
+    """Tell whether the site says the direction by a pattern alone, which may fit what nobody thought of."""
+    return next((pattern != metric for pattern, _ in modes if fnmatchcase(metric, pattern)), False)
+
+
 def guessed_mode(metric: str) -> Mode | None:
     """Return which way a metric's name speaks for, if for one."""
-    less, more = _LESS.search(metric) is not None, _MORE.search(metric) is not None
-    return None if less == more else Mode.MIN if less else Mode.MAX
+    ways = _spoken_for(metric)
+    return next(iter(ways)) if len(ways) == 1 else None
 
 
-def direction_caution(metric: str, mode: Mode, told: Mode | None, *, stated: bool) -> Caution | None:
+def _spoken_for(metric: str) -> frozenset[Mode]:
+    words = ((Mode.MIN, _LESS), (Mode.MAX, _MORE))
+    return frozenset(mode for mode, found in words if found.search(metric) is not None)
+
+
+def direction_caution(
+    metric: str, mode: Mode, told: Mode | None, *, stated: bool, sweeping: bool = False
+) -> Caution | None:
     """Return a caution where the direction by which a job is judged is a guess, or is contradicted.
 
     `told` is what `told_mode` returns now; `stated` tells that site or owner chose the metric by its whole name, so
-    that the site's `mode` is meant for it.
+    that the site's `mode` is meant for it. What was told by a `sweeping` pattern must not be contradicted by the name:
+    "val/*" = "max" is not meant for val/loss.
     """
     against = told or (guessed_mode(metric) if stated else None)
+    if sweeping and told is mode:
+        against = next(iter(_spoken_for(metric) - {mode}), told)
     if against is not None and against is not mode:
         text = f"{mode.value} is taken for better, and {_word(metric)} speaks for {against.value}"
     elif told is None and not stated:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.curve import curve
 from evalstopd.core.guards import Caution, cautions
-from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, told_mode
+from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
 from evalstopd.core.mixed import mixed_caution
 from evalstopd.core.model import JobKey, Mode
 from evalstopd.core.rules import Rules, standing
@@ -54,9 +54,8 @@ def _direction(one: Seen, facts: RunFacts, rules: Rules) -> Caution | None:
         return None
     terms = one.standing.terms
     stated = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
-    return direction_caution(
-        terms.metric, terms.mode, told_mode(terms.metric, rules.modes, facts.params), stated=stated
-    )
+    told, sweeping = told_mode(terms.metric, rules.modes, facts.params), is_sweeping(terms.metric, rules.modes)
+    return direction_caution(terms.metric, terms.mode, told, stated=stated, sweeping=sweeping)
 
 
 def _frozen(one: Seen, metric: str, facts: RunFacts, rules: Rules) -> Seen:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, told_mode
+from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
 from evalstopd.core.mixed import mixed_caution
 from evalstopd.core.model import Mode, Point
 
@@ -113,6 +113,32 @@ def test_a_guess_or_a_contradiction_holds_a_job_on_observe(
 ):
     found = direction_caution(metric, mode, told, stated=stated)
     assert (found is not None and found.refuse) == held
+
+
+@pytest.mark.parametrize(
+    ("metric", "pattern", "mode", "held"),
+    [
+        ("val/loss", "val/*", Mode.MAX, True),
+        ("val/nll", "val/*", Mode.MAX, True),
+        ("val/perplexity", "val/*", Mode.MAX, True),
+        ("val/error_rate", "val/*", Mode.MAX, True),
+        ("val_acc_loss", "val_acc*", Mode.MAX, True),
+        ("eval/accuracy", "eval/*", Mode.MIN, True),
+        ("val/loss", "val/loss", Mode.MAX, False),
+        ("val/loss", "*loss", Mode.MIN, False),
+        ("val/score", "val/*", Mode.MAX, False),
+        ("val/accuracy", "val/*", Mode.MAX, False),
+    ],
+)
+def test_a_pattern_that_sweeps_up_a_metric_whose_name_says_otherwise_costs_nobody_a_job(
+    metric: str, pattern: str, mode: Mode, held: bool
+):
+    """A falling loss, best at its end, was taken for a falling score. A metric's whole name is meant as it stands."""
+    modes = [(pattern, mode)]
+    told = told_mode(metric, modes, {})
+    for stated in (True, False):
+        found = direction_caution(metric, mode, told, stated=stated, sweeping=is_sweeping(metric, modes))
+        assert (found is not None and found.refuse) == held
 
 
 def points(*logged: tuple[int, float, int]) -> list[Point]:

@@ -41,6 +41,15 @@ def test_the_metric_is_chosen_and_the_job_stopped_by_it():
     assert remarks(world) == []
 
 
+def test_a_falling_loss_under_a_sweeping_pattern_costs_nobody_a_job():
+    """ "val/*" = "max" was meant for scores; a run whose loss falls is best at its end."""
+    world = World(replace(PICKING, metrics=("val/*",), modes=(("val/*", Mode.MAX),)))
+    job = world.train("r1")
+    play(world, "val/loss", scores=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.5, 0.45))
+    assert world.cluster.cancelled == []
+    assert (job, "direction") in remarks(world)
+
+
 def test_the_choice_stays_whatever_the_run_logs_or_the_site_wishes_later():
     world = World(PICKING)
     world.train("r1", comment="evalstop=observe")

@@ -23,7 +23,7 @@ LIBRARIES = ("torch", "transformers", "datasets", "trl", "lightning", "mlflow")
 RULES = {
     "rung": "enforce",
     "rule": "recommended",
-    "metrics": ["eval_accuracy", "eval_rewards/true_reward/mean", "val-core/*/mean_at_*", "val_acc*", "val/*"],
+    "metrics": ["eval_accuracy", "eval_rewards/true_reward/mean", "val-core/*/mean_at_*", "val_acc*", "val/acc*"],
 }
 SCRIPTS = {
     "huggingface.py": ("--output-dir", "out-huggingface"),
@@ -33,7 +33,7 @@ SCRIPTS = {
     "plain.py": ("--output-dir", "out-plain"),
 }
 """The script's file, what is special about it, and its arguments."""
-MODES = {'"eval_rewards/*"': "max", '"val_acc*"': "max", '"val/*"': "max"}
+MODES = {'"eval_rewards/*"': "max", '"val_acc*"': "max", '"val/acc*"': "max"}
 
 
 @pytest.fixture(scope="session")
