@@ -18,15 +18,23 @@ class PassLog:
     _failed: int = 0
 
     def tell(self, report: TickReport, now_s: float) -> None:
-        """Log a pass: a good one always, a bad one unless its very words were logged within the hour."""
+        """Log a pass: a good one always, as a warning if it met new trouble; a bad one if its words are new.
+
+        New is what was not logged just before, or not within the hour.
+        """
         if report.good:
             if self._failed:
                 _log.info("passes are good again, after %d that were not", self._failed)
-            self._said, self._failed = "", 0
-            _log.info("%s", report.summary)
+            self._failed = 0
+            trouble = "; ".join(report.troubles)
+            _log.log(logging.WARNING if self._is_news(trouble, now_s) else logging.INFO, "%s", report.summary)
             return
         self._failed += 1
-        repeated = report.summary == self._said and now_s - self._said_s < AGAIN_S
-        _log.log(logging.DEBUG if repeated else logging.WARNING, "%s", report.summary)
-        if not repeated:
-            self._said, self._said_s = report.summary, now_s
+        _log.log(logging.WARNING if self._is_news(report.summary, now_s) else logging.DEBUG, "%s", report.summary)
+
+    def _is_news(self, trouble: str, now_s: float) -> bool:
+        """Tell whether this trouble, if it is any, was not said within the hour, and remember it."""
+        if trouble == self._said and now_s - self._said_s < AGAIN_S:
+            return False
+        self._said, self._said_s = trouble, now_s
+        return trouble != ""

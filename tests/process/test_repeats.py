@@ -42,3 +42,16 @@ def test_that_it_is_over_is_said_once_and_new_trouble_is_new(caplog: pytest.LogC
 
     assert [line for line in lines if "again" in line] == ["passes are good again, after 2 that were not"]
     assert sum("nothing decided" in line for line in lines) == 2
+
+
+def test_trouble_of_good_passes_is_a_warning_once_an_hour_and_no_secret_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A tracker that is down ends no pass, and must be seen in a log that is read for warnings."""
+    down = TickReport(good=True, counts=Counter(), troubles=("MLflow: HTTP 500",))
+    lines = told(caplog, *((at * 30.0, down) for at in range(121)), (3_700.0, GOOD), (3_730.0, down))
+
+    assert len(lines) == 123
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warned) == 3
+    assert all("HTTP 500" in line for line in warned)
