@@ -48,7 +48,7 @@ lint:
 fast:
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal -m "not slurm and not mlflow and not timed" $(PYTEST)
 
-# Each worker has a cluster and a server; tests that need yet another server stay together (xdist_group).
+# Each worker has a cluster and a server; the tests of a file stay together, or of a server (xdist_group).
 real:
 	$(PY) -m pytest -q -n $(REAL_WORKERS) --dist loadgroup --no-loadscope-reorder \
 	  --ignore=tests/adapters/mlflow/test_mlflow2.py -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)

@@ -27,10 +27,15 @@ LONGEST = ("test_real_ladder", "test_embedded_demo", "test_compare", "test_break
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of properties, so that they can be run alone and longer: `make nightly`."""
+    """Mark the properties, to be run alone and longer (`make nightly`), and the groups that share real parts.
+
+    A file's tests on real parts stay together and in order: they share a cluster and count what it holds.
+    """
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("properties")
+        if any(map(item.get_closest_marker, ("slurm", "mlflow"))) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 

@@ -82,7 +82,7 @@ def log_model(uri: str, experiment: str, run_id: str, step: int) -> None:
     call(uri, "runs/outputs", run_id=run_id, models=[{"model_id": model_id, "step": step}])
 
 
-def make_run(uri: str, output: str, experiment: str) -> str:
+def make_run(uri: str, output: str, experiment: str = "0") -> str:
     tags = [{"key": "slurm.job_id", "value": os.environ["SLURM_JOB_ID"]}]
     made = call(uri, "runs/create", experiment_id=experiment, start_time=now_ms(), tags=tags)
     run_id: str = made["run"]["info"]["run_id"]
