@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,11 @@ def call(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     return cluster.as_user(users.ALICE, command, env=environment, timeout_s=240)
 
 
+def accounted(cluster: Cluster) -> list[str]:
+    ran = cluster.run("sacct", "-n", "-X", "-P", "--name=evalstopd-reproduce", "-o", "JobID,State")
+    return sorted(line.partition("_")[2] for line in ran.split())
+
+
 @pytest.mark.slurm
 @pytest.mark.slow
 def test_the_seeds_run_as_an_array_and_the_files_are_the_same(cluster: Cluster, shared: Path) -> None:
@@ -41,8 +47,11 @@ def test_the_seeds_run_as_an_array_and_the_files_are_the_same(cluster: Cluster, 
     assert local.returncode == 0, local.stderr
     for name in ("report.md", "gao/table.csv", "gao/table.json"):
         assert (there / name).read_bytes() == (here / name).read_bytes()
-    ran = cluster.run("sacct", "-n", "-X", "-P", "--name=evalstopd-reproduce", "-o", "JobID,State")
-    assert sorted(line.partition("_")[2] for line in ran.split()) == ["0|COMPLETED", "1|COMPLETED"]
+    expected, end = ["0|COMPLETED", "1|COMPLETED"], time.monotonic() + 60
+    # Accounting is behind the queue by seconds.
+    while accounted(cluster) != expected and time.monotonic() < end:
+        time.sleep(0.5)
+    assert accounted(cluster) == expected
 
 
 @pytest.mark.slurm
