@@ -34,7 +34,7 @@ demo-compare:
 env:
 	@tools/environment.sh $(BASE) test,lint
 
-# One after the other: side by side they save little on two cores, and what has to answer in time is late.
+# One after the other: side by side on two cores, what has to answer in time was late.
 test: env
 	@tools/test-packages.sh
 	$(MAKE) --no-print-directory lint fast timed real mlflow2-tested trained
@@ -112,7 +112,7 @@ bench-label: env
 bench-estimates: env
 	$(PATHS) $(PY) -m bench.estimates $(BENCH)
 
-# Ten thousand examples for each property: an hour or two on two cores.
+# Ten thousand examples for each property: hours.
 nightly: env
 	$(PY) -m pytest -q -n $(CORES) --dist worksteal -m properties --hypothesis-profile=nightly --timeout=0 $(PYTEST)
 
