@@ -42,8 +42,8 @@ VARIABLE = "EVALSTOPD_MLFLOW2"
 @pytest.fixture(scope="module")
 def python() -> str:
     python = os.environ.get(VARIABLE, "")
-    if not python:
-        pytest.skip(f"MLFLOW 2 NOT TESTED: {VARIABLE} names no Python that has it (make mlflow2)")
+    if not os.access(python, os.X_OK):
+        pytest.skip(f"MLFLOW 2 NOT TESTED: {VARIABLE} names no Python that has it (make mlflow2): {python!a}")
     told = subprocess.run(
         [python, "-W", "ignore", "-c", "import mlflow; print(mlflow.__version__)"], capture_output=True, text=True,
         check=False, timeout=120,
