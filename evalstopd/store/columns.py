@@ -18,7 +18,7 @@ def escape(text: str) -> str:
     r"""Return any str as one that every database takes, without loss.
 
     UTF-8 has no lone surrogates (undecodable bytes of users' names) and PostgreSQL no NUL: these become
-    `\uXXXX`, and the backslash is doubled. No two texts share an escaped form, so keys stay exact.
+    `\u` and four hex digits, and the backslash is doubled. No two texts share an escaped form, so keys stay exact.
     """
     return _UNSAFE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
 
