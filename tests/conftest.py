@@ -23,9 +23,13 @@ settings.register_profile("mutation", settings.get_profile("steady"), max_exampl
 settings.load_profile("steady")
 
 # What takes longest on real parts begins first, so that nothing long is left when all else is done.
-LONGEST = ("test_real_ladder", "test_embedded_demo", "test_compare", "test_breaker_flood", "test_undo")
+LONGEST = (
+    "test_main_job", "test_priorities", "test_undo", "test_real_ladder", "test_models", "test_embedded_demo",
+    "test_registry", "test_compare", "test_preempt", "test_hanging_postgresql", "test_slurm_cluster", "test_plugin",
+)  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the properties, to be run alone and longer (`make nightly`), and the groups that share real parts.
 
@@ -39,10 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
-def pytest_collection_finish() -> None:
-    """Never look for garbage among the thousands of tests themselves."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Never look for garbage among the thousands of tests themselves; refuse to spread what shares real parts."""
     gc.collect()
     gc.freeze()
+    if session.config.getoption("loadgroup", default=False):
+        for item in session.items:
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+                raise pytest.UsageError(f"this pytest-xdist does not keep groups together, {item.nodeid} among them")
 
 
 @pytest.hookimpl(wrapper=True)
