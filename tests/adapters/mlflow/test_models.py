@@ -111,12 +111,14 @@ class Model(mlflow.pyfunc.PythonModel):
     def predict(self, context, model_input, params=None):
         return model_input
 mlflow.set_tracking_uri(sys.argv[1])
+# Told what a model needs, MLflow does not load it in a process of its own to find out.
+logged = {"python_model": Model(), "pip_requirements": ["mlflow"]}
 with mlflow.start_run() as run:
     for step, score in ((10, 0.5), (20, 0.75)):
-        mlflow.pyfunc.log_model(name="model", python_model=Model(), step=step)
+        mlflow.pyfunc.log_model(name="model", step=step, **logged)
         mlflow.log_metric("score", score, step=step)
     for step in (30, 40):
-        mlflow.pyfunc.log_model(name=f"checkpoint-{step}", python_model=Model())
+        mlflow.pyfunc.log_model(name=f"checkpoint-{step}", **logged)
     print("RUN", run.info.run_id)
 """
 
