@@ -57,7 +57,8 @@ class Evidence:
     `best_step` is the maximum over the curve. `chosen_step` has the best smoothed score of it and the pinned
     checkpoints, for rules that reckon with noise; None for others. `k_before_step` is where the paper
     takes its checkpoint (k evals before the trigger), only recorded. `stderrs` are the scores' standard errors,
-    empty where none was logged. `corroborated` says by which log of the owner's the ceiling of an open server was
+    empty where none was logged. `dataset` is the one whose evals these are, where the metric had those of several and
+    they were told apart. `corroborated` says by which log of the owner's the ceiling of an open server was
     lifted for this stop; empty where it was not.
     """
 
@@ -80,6 +81,7 @@ class Evidence:
     chosen_step: int | None = None
     stderrs: tuple[float | None, ...] = ()
     corroborated: str = ""
+    dataset: str = ""
 
     @property
     def kept_step(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
 from evalstopd.core.corroborate import NoLog, OwnerLog
-from evalstopd.core.curve import curve
+from evalstopd.core.curve import curve, series
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
@@ -14,7 +14,7 @@ from evalstopd.core.model import JobKey, Point
 from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules
-from evalstopd.core.watch import Pin, Remark, Watch, in_effect
+from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
@@ -98,8 +98,9 @@ class _Bench:
     def judge(self, key: JobKey, bound: Bound) -> _Judged:
         """Judge one job by what was read of the run that it is bound to."""
         one, reading, now_s = self.seen.seen[key], self.seen.readings[key], self.stamp.now_s
+        one = _as_read(one, reading)
         life = _life_of(one.watch, bound)
-        read = _merged(one.standing.terms.metric, life, reading, self.stored.get(key, ()), now_s)
+        read = _merged(one.standing.terms, life, reading, self.stored.get(key, ()), now_s)
         case = _case(one, bound, reading, read, now_s=now_s, rules=self.seen.rules)
         made, faults = self._plan(case)
         notes = [*_notes(key, self.seen.cautions.get(key, ()), reading, case, now_s)]
@@ -169,17 +170,26 @@ class _Merged:
     completed: tuple[Point, ...]
 
 
-def _merged(
-    metric: str, life: Callable[[Point], int], reading: RunReading, stored: Sequence[Point], now_s: float
-) -> _Merged:
-    """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
+def _as_read(one: Seen, reading: RunReading) -> Seen:
+    """Return the job with the dataset in its terms whose points were told apart: none where they were not."""
+    standing = one.standing
+    if standing.terms.dataset == reading.dataset:
+        return one
+    return replace(one, standing=replace(standing, terms=replace(standing.terms, dataset=reading.dataset)))
 
-    Only the metric that judges the job is its curve.
+
+def _merged(
+    terms: Terms, life: Callable[[Point], int], reading: RunReading, stored: Sequence[Point], now_s: float
+) -> _Merged:
+    """Return what arrived since the last reading, stamped with our time, its series and the life it belongs to.
+
+    Only the metric, and of several datasets the one, that judges the job is its curve.
     """
+    metric, dataset = terms.metric, terms.dataset
     read = {_identity(point): point for point in reading.points}
     known: dict[_Identity, Point] = {}
     completed: list[Point] = []
-    for point in (each for each in stored if each.metric == metric):
+    for point in series(stored, metric, dataset):
         identity = _identity(point)
         same = read.get(identity)
         if point.stderr is None and same is not None and same.stderr is not None:
@@ -187,7 +197,8 @@ def _merged(
             completed.append(point)
         known[identity] = point
     fresh = (point for identity, point in read.items() if identity not in known)
-    new = tuple(replace(point, metric=metric, life=life(point), arrived_s=now_s) for point in fresh)
+    stamped = {"metric": metric, "dataset": dataset, "arrived_s": now_s}
+    new = tuple(replace(point, life=life(point), **stamped) for point in fresh)
     return _Merged((*known.values(), *new), new, tuple(completed))
 
 
@@ -235,7 +246,10 @@ def _close(
 ) -> tuple[Watch, tuple[Point, ...]]:
     """Return an ended job's watch with what it logged last, and those points; nothing is decided on them."""
     terms = in_effect(watch)
-    read = _merged(terms.metric, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
+    if watch.rule_now and reading.dataset != terms.dataset:
+        return watch, ()
+    terms = replace(terms, dataset=reading.dataset)
+    read = _merged(terms, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
     evals = curve(read.curve)
     if not read.new or not evals:
         return watch, ()
