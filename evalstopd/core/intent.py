@@ -165,7 +165,7 @@ class Situation:
     """What this pass sees of an intent's job.
 
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
-    restarts together, `same_terms` rule, metric and direction. `fresh` tells whether this pass read the run's
+    restarts together, `same_terms` rule, metric, direction and dataset. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
     it waits there until it is released, `later` how the life in which it was held ended. `logged_models` tells whether
     a logged model may be what the stop rests on.
@@ -340,7 +340,7 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.killed, "the kill switch is set"),
         (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
         (see.rung > intent.rung, f"the job's rung is now {see.rung.word}: its next eval decides anew"),
-        (not see.same_terms, "the job is now judged by another rule or metric"),
+        (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
         (see.stale, "its evals could not be read for too long"),
     )

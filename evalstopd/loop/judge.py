@@ -197,8 +197,7 @@ def _merged(
             completed.append(point)
         known[identity] = point
     fresh = (point for identity, point in read.items() if identity not in known)
-    stamped = {"metric": metric, "dataset": dataset, "arrived_s": now_s}
-    new = tuple(replace(point, life=life(point), **stamped) for point in fresh)
+    new = tuple(replace(point, metric=metric, dataset=dataset, life=life(point), arrived_s=now_s) for point in fresh)
     return _Merged((*known.values(), *new), new, tuple(completed))
 
 

@@ -294,6 +294,8 @@ class StoreContract:
             point(step=2, timestamp_ms=1001),
             point(timestamp_ms=5),
             point(value=0.5000000000000001),
+            point(metric="eval/other"),
+            point(dataset="clean@c1"),
         ],
     )
     def test_a_point_that_differs_in_anything_that_counts_is_another_one(self, store: AnyStore, other: Any) -> None:
