@@ -12,7 +12,7 @@ from itertools import chain, islice
 from evalstopd.adapters.mlflow import fields, runs
 from evalstopd.adapters.mlflow.http import Answer, Asks
 from evalstopd.adapters.mlflow.models import checked_id, inputs_of, outputs_of
-from evalstopd.adapters.mlflow.passes import Pass, side_by_side
+from evalstopd.adapters.mlflow.passes import side_by_side
 from evalstopd.adapters.mlflow.points import Caps, point_of
 from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable, one_line
 from evalstopd.core.binding import RunFacts
@@ -31,7 +31,7 @@ Answered = Told | str | EvalstopError
 """What the models tell, why they tell nothing, or why that is not known."""
 
 
-def told(now: Pass, workers: int, caps: Caps, mixed: Mapping[RunQuery, RunFacts]) -> dict[RunQuery, Answered]:
+def told(now: Asks, workers: int, caps: Caps, mixed: Mapping[RunQuery, RunFacts]) -> dict[RunQuery, Answered]:
     """Return what the logged models of these runs tell of the metrics that were asked for."""
 
     def ask(query: RunQuery) -> Answered:
