@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from demo.rig.mlflow_server import MlflowServer
 
 from evalstopd.core.datasets import Dataset
 from evalstopd.ports import MetricsSource, RunQuery, RunReading
+from evalstopd.report.replay.sources import Pick, read_source
 from evalstopd.store.memory import MemoryStore
 from tests.adapters.mlflow.servers import call
 from tests.adapters.mlflow.tracker import Tracker
@@ -29,6 +31,7 @@ class RealWorld:
         self.uri = uri
         self.tracker = Tracker(uri)
         self.source: MetricsSource = self.tracker.source
+        self.named: set[tuple[str, str]] = set()
 
     def call(self, method: str, path: str, **body: object) -> Any:
         return call(self.uri, method, path, body)
@@ -40,6 +43,7 @@ class RealWorld:
         made = self.call("POST", "/logged-models", experiment_id="0", name="model", source_run_id=run_id)
         model_id = str(made["model"]["info"]["model_id"])
         self.call("POST", "/runs/outputs", run_id=run_id, models=[{"model_id": model_id, "step": 0}])
+        self.named.add((run_id, model_id))
         self.call("PATCH", f"/logged-models/{model_id}", model_id=model_id, status="LOGGED_MODEL_READY")
         return model_id
 
@@ -48,7 +52,9 @@ class RealWorld:
 
     def log_of(self, run_id: str, metric: str, point: tuple[int, float, int], dataset: Dataset, model_id: str) -> None:
         step, value, stamp = point
-        self.call("POST", "/runs/log-inputs", run_id=run_id, models=[{"model_id": model_id}])
+        if (run_id, model_id) not in self.named:
+            self.call("POST", "/runs/log-inputs", run_id=run_id, models=[{"model_id": model_id}])
+            self.named.add((run_id, model_id))
         self.call(
             "POST", "/runs/log-metric", run_id=run_id, key=metric, value=value, timestamp=stamp, step=step,
             model_id=model_id, dataset_name=dataset.name, dataset_digest=dataset.digest,
@@ -76,6 +82,23 @@ def test_models_on_many_pages_are_all_read(world: RealWorld):
             world.log_of(run_id, METRIC, (step, step / 105 + place, 10 * step + place), dataset, model_id)
     found = read(world, run_id, "noisy")
     assert ([point.step for point in found.points], found.dataset) == (list(range(105)), "noisy@n1")
+
+
+def test_replay_reads_the_dataset_that_is_named_and_leaves_out_what_it_cannot_tell_apart(world: RealWorld):
+    experiment = secrets.token_hex(4)
+    run_id = world.tracker.add_run(world.tracker.make_experiment(experiment), 1)
+    model_id = world.make_model(run_id)
+    for step, scores in enumerate(zip(RISE_AND_FALL, HEALTHY, strict=True), 1):
+        for place, (score, dataset) in enumerate(zip(scores, (CLEAN, NOISY), strict=True)):
+            world.log_of(run_id, METRIC, (step, score, 10 * step + place), dataset, model_id)
+
+    def replayed(dataset: str) -> list[tuple[float, ...]]:
+        found = read_source(Path(f"mlflow:{experiment}"), Pick(dataset=dataset), lambda: world.tracker.source)
+        return [tuple(each.score for each in history.evals) for history in found]
+
+    assert replayed("clean") == [RISE_AND_FALL]
+    assert replayed("noisy") == [HEALTHY]
+    assert (replayed(""), replayed("held-out")) == ([], [])
 
 
 def story(world: RealWorld, comment: str) -> tuple[World, str]:
