@@ -175,7 +175,7 @@ def _refuses(url: str, statement: str) -> None:
         ("UPDATE bindings SET proof = 'mac'", "changed", "binding"),
         ("UPDATE breakers SET until_s = 0", "changed", "turn"),
         (
-            "INSERT INTO points SELECT job, 8, run_id, 9, 9, value, metric, dataset, 1, stderr, 9 FROM points WHERE step=1",
+            "INSERT INTO points SELECT job, 8, run_id, 9, 9, value, metric, dataset, 1, stderr, 9 FROM points LIMIT 1",
             "inserted",
             "the points of job",
         ),
