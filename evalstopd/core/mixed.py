@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.guards import MIXED, Caution
+from evalstopd.core.guards import MIXED, UNTOLD, Caution
 from evalstopd.core.model import Point
 
 _FEWEST_STEPS = 3
@@ -28,9 +28,12 @@ def mixed_caution(points: Iterable[Point]) -> Caution | None:
     return _CAUTION if len(repeated(scores)) >= max(_FEWEST_STEPS, len(steps) / 2) else None
 
 
-def untold_caution(why: str) -> Caution:
-    """Return the caution for a metric whose series were to be told apart and could not be; `why` is ours to show."""
-    return Caution(MIXED, f"several series under one name: {why}", refuse=True)
+def untold_caution(why: str, *, chosen: bool) -> Caution:
+    """Return the caution for a metric whose series were to be told apart and could not be.
+
+    That is said even if it was said before that somebody must choose one, once somebody has `chosen`.
+    """
+    return Caution(UNTOLD if chosen else MIXED, f"several series under one name: {why}", refuse=True)
 
 
 def repeated(points: Iterable[Point]) -> frozenset[int]:

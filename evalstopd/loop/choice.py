@@ -45,7 +45,9 @@ def all_cautions(one: Seen, reading: RunReading, rules: Rules) -> tuple[Caution,
     if not terms.metric:
         return ()
     found = cautions(terms.metric, reading.facts.metrics, curve(reading.points))
-    mixed = untold_caution(reading.untold) if reading.untold else mixed_caution(reading.points)
+    mixed = mixed_caution(reading.points)
+    if reading.untold:
+        mixed = untold_caution(reading.untold, chosen=bool(terms.dataset))
     more = (_direction(one, reading.facts, rules), mixed)
     return (*found, *(each for each in more if each is not None))
 

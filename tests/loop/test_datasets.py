@@ -164,7 +164,29 @@ def test_a_value_that_is_nobodys_takes_the_job_off_the_rung_and_gives_an_open_st
     world.tracker.log("r1", 20, 0.9, timestamp_ms=int(world.clock.time_s * 1000))
     play(world, job, RISE_AND_FALL[6:], HEALTHY[6:], first=7)
     assert [state for _, state in intents(world)] == [State.ABANDONED]
-    assert "1 of 15 values were logged without a dataset" in said(world, "several-series")[0]
+    assert "1 of 15 values were logged without a dataset" in said(world, "untold-dataset")[0]
+
+
+def test_what_is_wrong_with_a_choice_is_said_although_it_was_said_that_one_is_needed():
+    world = World()
+    job = world.train()
+    play(world, job, HEALTHY[:4], RISE_AND_FALL[:4])
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop_dataset=held-out")
+    play(world, job, RISE_AND_FALL[2:], HEALTHY[2:], first=5)
+    assert remarks(world) == [(job, "untold-dataset"), (job, "several-series")]
+    assert "held-out is none of 2 datasets" in said(world, "untold-dataset")[0]
+
+
+def test_two_processes_that_log_the_chosen_dataset_are_still_two_series():
+    world = World()
+    job = world.train(comment="evalstop_dataset=clean")
+    for number, score in enumerate(RISE_AND_FALL, 1):
+        for place, (dataset, value) in enumerate(((CLEAN, score), (CLEAN, score + 0.01), (NOISY, 0.5))):
+            at_ms = int(world.clock.time_s * 1000) + place
+            world.tracker.log_of("r1", number * 10, value, dataset, timestamp_ms=at_ms)
+        world.tick()
+    assert world.cluster.cancelled == []
+    assert remarks(world) == [(job, "several-series")]
 
 
 def test_a_stranger_on_an_open_server_lifts_no_ceiling_by_naming_a_dataset():
