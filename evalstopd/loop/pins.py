@@ -3,8 +3,8 @@
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 
+from evalstopd.core.missing import is_sought, lot
 from evalstopd.core.model import JobKey, Rung
 from evalstopd.core.watch import Pin, PinState, Watch
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
@@ -15,9 +15,6 @@ from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 _UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
 _MOST_TRIES = 3
 _NOT_COMING = 2  # evals after which a checkpoint that is not there is not coming any more
-# What did not come at once is looked for ever more rarely: after a tenth of the time for which it was missed.
-_SHARE = 0.1
-_LONGEST_WAIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +50,13 @@ class PinDesk:
 
         Of the others the newest: what is missing for long may never come, what is new may soon be rotated away.
         """
-        lot = _lot(pin, self.seen.snapshot.now_s)
-        return ((pin.key, pin.step) not in self.held, pin.tries, -pin.wanted_s, lot)
+        drawn = lot(pin, self.seen.snapshot.now_s)
+        return ((pin.key, pin.step) not in self.held, pin.tries, -pin.wanted_s, drawn)
 
     def _is_time(self, pin: Pin) -> bool:
-        """Tell whether the keeper is to be asked now: a look for each of thousands that are missing costs the pass.
-
-        What is missing is drawn by lot for this pass, so that it is looked for once in the wait on the average.
-        """
-        if (pin.key, pin.step) in self.held or self._later(pin):
-            return True
-        now_s, tick_s = self.seen.snapshot.now_s, self.seen.rules.tick_s
-        wait_s = min(_SHARE * (now_s - pin.wanted_s), _LONGEST_WAIT_S)
-        return wait_s <= tick_s or _lot(pin, now_s) * wait_s < tick_s
+        """Tell whether the keeper is to be asked now: a stop waits for it, a later eval tells more, or it is due."""
+        due = is_sought(pin, self.seen.snapshot.now_s, self.seen.rules.tick_s)
+        return due or (pin.key, pin.step) in self.held or self._later(pin) > 0
 
     def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
         if pin.state is PinState.OUTDATED:
@@ -179,12 +170,6 @@ class PinDesk:
         folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
         since_s, later = int(pin.since_s), self._later(pin) > 0
         return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
-
-
-def _lot(pin: Pin, now_s: float) -> float:
-    """Return a number of [0, 1) that is another one in each pass and for each pin."""
-    digest = sha256(f"{pin.key.text} {pin.step} {now_s}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4]) / 2**32
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:
