@@ -11,11 +11,13 @@ from itertools import chain, islice
 
 from evalstopd.adapters.mlflow import fields, runs
 from evalstopd.adapters.mlflow.http import Answer, Asks
+from evalstopd.adapters.mlflow.ladder import Series
 from evalstopd.adapters.mlflow.models import checked_id, inputs_of, outputs_of
 from evalstopd.adapters.mlflow.passes import side_by_side
 from evalstopd.adapters.mlflow.points import Caps, point_of
 from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable, one_line
-from evalstopd.core.binding import RunFacts
+from evalstopd.adapters.mlflow.readings import Whole
+from evalstopd.core.curve import is_score
 from evalstopd.core.datasets import Dataset, Mark, Told, as_dataset
 from evalstopd.core.logged import beside
 from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
@@ -26,22 +28,79 @@ _PAGE = 100
 _MOST_ALONE = 50
 # To name the datasets of a job that nobody has chosen one for, its newest models will do.
 _FIRST = 2
+# Values of all runs together of which it is remembered what the models told.
+_MOST_REMEMBERED = 100_000
 
 Answered = Told | str | EvalstopError
 """What the models tell, why they tell nothing, or why that is not known."""
 
 
-def told(now: Asks, workers: int, caps: Caps, mixed: Mapping[RunQuery, RunFacts]) -> dict[RunQuery, Answered]:
-    """Return what the logged models of these runs tell of the metrics that were asked for."""
+_Values = Mapping[str, Series]
+"""The values of a metric and of what is logged beside it, by name."""
 
-    def ask(query: RunQuery) -> Answered:
-        metrics = {query.metric, *beside(query.metric, mixed[query].metrics)}
-        try:
-            return _Reading(now, query.run_id, metrics, caps).told(whole=bool(query.dataset))
-        except EvalstopError as error:
-            return error if _ends_the_reading(query, error) else f"they cannot be told apart: {one_line(error)}"
 
-    return dict(zip(mixed, side_by_side(workers, ask, list(mixed)), strict=True))
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What was told of these values."""
+
+    values: _Values
+    told: Told
+
+
+class Labels:
+    """Asks the logged models of runs, each within `caps`; while no value has come they are not asked again."""
+
+    def __init__(self, workers: int, caps: Caps) -> None:
+        self._workers = workers
+        self._caps = caps
+        self._held: dict[RunQuery, _Held] = {}
+
+    def told(self, now: Asks, mixed: Mapping[RunQuery, Whole]) -> dict[RunQuery, Answered]:
+        """Return what the logged models of these runs tell of the metrics that were asked for."""
+
+        def ask(query: RunQuery) -> Answered:
+            values = _values_of(query, mixed[query])
+            held = self._held.get(_plain(query))
+            if held is not None and held.values == values:
+                return held.told
+            try:
+                return _Reading(now, query.run_id, values, self._caps).told(whole=bool(query.dataset))
+            except EvalstopError as error:
+                return error if _ends_the_reading(query, error) else f"they cannot be told apart: {one_line(error)}"
+
+        answers = dict(zip(mixed, side_by_side(self._workers, ask, list(mixed)), strict=True))
+        for query, answer in answers.items():
+            self._keep(query, _values_of(query, mixed[query]), answer)
+        self._forget()
+        return answers
+
+    def _keep(self, query: RunQuery, values: _Values, answer: Answered) -> None:
+        """Remember an answer that another look at the same values cannot better."""
+        self._held.pop(_plain(query), None)
+        if isinstance(answer, Told) and (not query.dataset or _tells_all(query.metric, values, answer)):
+            self._held[_plain(query)] = _Held(values, answer)
+
+    def _forget(self) -> None:
+        """Drop the oldest answers while they hold too much."""
+        size = sum(len(each.told.of) + 1 for each in self._held.values())
+        while size > _MOST_REMEMBERED:
+            size -= len(self._held.pop(next(iter(self._held))).told.of) + 1
+
+
+def _values_of(query: RunQuery, whole: Whole) -> _Values:
+    names = (query.metric, *beside(query.metric, whole.facts.metrics))
+    return {name: whole.series.get(RunQuery(query.run_id, name), ()) for name in names}
+
+
+def _plain(query: RunQuery) -> RunQuery:
+    """Return the query without what changes nothing of what models tell."""
+    return RunQuery(query.run_id, query.metric, dataset=query.dataset)
+
+
+def _tells_all(metric: str, values: _Values, told: Told) -> bool:
+    """Tell whether every value has its dataset: of the newest one it may not be written yet."""
+    points = values[metric]
+    return isinstance(points, tuple) and all(told.datasets(metric, each) for each in points if is_score(each.value))
 
 
 def _ends_the_reading(query: RunQuery, error: EvalstopError) -> bool:

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from evalstopd.adapters.mlflow import finder, labels, listing, runs
+from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval, BulkRoute
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.labels import Labels
 from evalstopd.adapters.mlflow.ladder import Ladder, Rung
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps
@@ -23,6 +24,8 @@ from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.ports import Clock, RunQuery, RunReading
 
 _BATCH = 800
+# How much of a pass's time may be spent on telling datasets apart: all other jobs wait for it to be decided on.
+_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,10 @@ class MlflowSource:
         self._http = http
         self._clock = clock
         self._pace = pace or Pace()
-        self._caps = caps or Caps()
-        self._ladder = Ladder(ways.rungs, self._caps, self._pace.workers)
+        caps = caps or Caps()
+        self._ladder = Ladder(ways.rungs, caps, self._pace.workers)
+        briefly = replace(caps, seconds=min(caps.seconds, self._pace.seconds * _SHARE / 2))
+        self._labels = Labels(self._pace.workers, briefly)
         self._quarantine = Quarantine()
         self._roster = Roster(Footing() if ways.search else None, self._pace.workers, now_s)
 
@@ -115,9 +120,9 @@ class MlflowSource:
         return {query: reading(query, facts[query.run_id], series) for query in queries if query not in mixed}
 
     def _told_apart(self, now: Pass, mixed: Mapping[RunQuery, Whole]) -> dict[RunQuery, RunReading | EvalstopError]:
-        """Return the readings of what has several series: last, so that their models' being asked costs no other."""
-        asked = {query: each.facts for query, each in mixed.items()}
-        said = labels.told(now, self._pace.workers, self._caps, asked)
+        """Return the readings of what has several series: last and briefly, at no other's cost."""
+        asks = now if now.over else Pass(self._http, self._pace.workers, self._pace.seconds * _SHARE)
+        said = self._labels.told(asks, mixed)
         return {query: reading(query, each.facts, each.series, said[query]) for query, each in mixed.items()}
 
     def _gave_trouble(self, query: RunQuery) -> bool:

@@ -1,17 +1,20 @@
 """What logged models tell of a run's values: whole, or not at all, and at the cost of that run alone."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.adapters.mlflow.http import Answer, Params
-from evalstopd.adapters.mlflow.labels import Answered, told
+from evalstopd.adapters.mlflow.labels import Answered, Labels
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable
+from evalstopd.adapters.mlflow.readings import Whole
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.datasets import Dataset, Told
+from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.ports import RunQuery
 
@@ -72,8 +75,14 @@ def page(*models: object, token: str = "") -> dict[str, object]:
     return {"models": list(models), **({"next_page_token": token} if token else {})}
 
 
+def whole(*values: tuple[int, float]) -> Whole:
+    """Return a run as it was read, with these values of the metric by step."""
+    points = tuple(Point("r", step, value, 10 * step) for step, value in values)
+    return Whole(FACTS, {RunQuery("r", "m"): points, RunQuery("r", "proxy"): ()})
+
+
 def ask(server: Server, query: RunQuery = CHOSEN, caps: Caps | None = None) -> Answered:
-    return told(server, 1, caps or Caps(), {query: FACTS})[query]
+    return Labels(1, caps or Caps()).told(server, {query: whole()})[query]
 
 
 def steps(answer: Answered) -> list[int]:
@@ -90,6 +99,45 @@ def test_pages_are_followed_and_models_of_others_asked_for_alone():
     )
     assert steps(ask(server)) == [1, 2, 3, 4]
     assert server.asked == [RUN, SEARCH, f"{SEARCH} t1", "/logged-models/theirs", "/logged-models/deleted"]
+
+
+def test_while_no_value_has_come_nothing_is_asked_again():
+    """As of a job with something open, which is read in each pass."""
+    server, labels = Server(page(model("m-1", metric(1), metric(2)))), Labels(1, Caps())
+    first = whole((1, 0.5), (2, 0.5))
+    told = [labels.told(server, {CHOSEN: each})[CHOSEN] for each in (first, first, whole((1, 0.5)))]
+    assert [steps(each) for each in told] == [[1, 2]] * 3
+    assert server.asked == [RUN, SEARCH] * 2
+    other = replace(CHOSEN, dataset="other", fresh=True)
+    assert steps(labels.told(server, {other: whole((1, 0.5))})[other]) == [1, 2]
+    assert server.asked == [RUN, SEARCH] * 3
+
+
+def test_a_value_that_no_model_told_of_yet_is_asked_for_again():
+    server, labels = Server(page(model("m-1", metric(1)))), Labels(1, Caps())
+    for _ in range(2):
+        labels.told(server, {CHOSEN: whole((1, 0.5), (2, 0.5))})
+    assert server.asked == [RUN, SEARCH] * 2
+    server.asked.clear()
+    for _ in range(2):
+        labels.told(server, {UNCHOSEN: whole((1, 0.5), (2, 0.5))})
+    assert server.asked == [RUN, SEARCH]
+
+
+def test_an_outage_is_not_remembered():
+    server, labels = Server(Unreachable("gone"), page(model("m-1", metric(1)))), Labels(1, Caps())
+    assert isinstance(labels.told(server, {CHOSEN: whole((1, 0.5))})[CHOSEN], Unreachable)
+    assert steps(labels.told(server, {CHOSEN: whole((1, 0.5))})[CHOSEN]) == [1]
+
+
+def test_what_is_remembered_of_all_runs_together_has_an_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("evalstopd.adapters.mlflow.labels._MOST_REMEMBERED", 7)
+    server, labels = Server(page(model("m-1", metric(1), metric(2)))), Labels(1, Caps())
+    queries = [replace(CHOSEN, dataset=f"d{number}") for number in range(3)]
+    labels.told(server, {query: whole((1, 0.5), (2, 0.5)) for query in queries})
+    server.asked.clear()
+    labels.told(server, {query: whole((1, 0.5), (2, 0.5)) for query in reversed(queries)})
+    assert server.asked == [RUN, SEARCH]
 
 
 def test_a_run_without_models_costs_one_small_question():
