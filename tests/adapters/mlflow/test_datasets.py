@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
@@ -15,7 +14,6 @@ from evalstopd.core.datasets import Dataset
 from evalstopd.ports import MetricsSource, RunQuery, RunReading
 from evalstopd.report.replay.sources import Pick, read_source
 from evalstopd.store.memory import MemoryStore
-from tests.adapters.mlflow.servers import call
 from tests.adapters.mlflow.tracker import Tracker
 from tests.contracts.datasets_contract import CLEAN, METRIC, NOISY, DatasetsContract, read
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
@@ -27,24 +25,19 @@ pytestmark = pytest.mark.mlflow
 class RealWorld:
     """Runs on a real server that log with datasets and logged models, as MLflow's client does over REST."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        self.tracker = Tracker(uri)
-        self.source: MetricsSource = self.tracker.source
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+        self.source: MetricsSource = tracker.source
         self.named: set[tuple[str, str]] = set()
-
-    def call(self, method: str, path: str, **body: object) -> Any:
-        return call(self.uri, method, path, body)
 
     def make_run(self, tags: Mapping[str, str] | None = None) -> str:
         return self.tracker.make_run(tags or {}, {})
 
     def make_model(self, run_id: str) -> str:
-        made = self.call("POST", "/logged-models", experiment_id="0", name="model", source_run_id=run_id)
-        model_id = str(made["model"]["info"]["model_id"])
-        self.call("POST", "/runs/outputs", run_id=run_id, models=[{"model_id": model_id, "step": 0}])
+        wanted = {"experiment_id": self.tracker.experiment, "name": "model", "source_run_id": run_id}
+        model_id = str(self.tracker.call("/logged-models", wanted)["model"]["info"]["model_id"])
+        self.tracker.call("/runs/outputs", {"run_id": run_id, "models": [{"model_id": model_id, "step": 0}]})
         self.named.add((run_id, model_id))
-        self.call("PATCH", f"/logged-models/{model_id}", model_id=model_id, status="LOGGED_MODEL_READY")
         return model_id
 
     def log(self, run_id: str, metric: str, point: tuple[int, float, int]) -> None:
@@ -53,17 +46,16 @@ class RealWorld:
     def log_of(self, run_id: str, metric: str, point: tuple[int, float, int], dataset: Dataset, model_id: str) -> None:
         step, value, stamp = point
         if (run_id, model_id) not in self.named:
-            self.call("POST", "/runs/log-inputs", run_id=run_id, models=[{"model_id": model_id}])
+            self.tracker.call("/runs/log-inputs", {"run_id": run_id, "models": [{"model_id": model_id}]})
             self.named.add((run_id, model_id))
-        self.call(
-            "POST", "/runs/log-metric", run_id=run_id, key=metric, value=value, timestamp=stamp, step=step,
-            model_id=model_id, dataset_name=dataset.name, dataset_digest=dataset.digest,
-        )  # fmt: skip
+        logged = {"key": metric, "value": value, "timestamp": stamp, "step": step}
+        of = {"model_id": model_id, "dataset_name": dataset.name, "dataset_digest": dataset.digest}
+        self.tracker.call("/runs/log-metric", {"run_id": run_id, **logged, **of})
 
 
 @pytest.fixture
 def world(mlflow_server: MlflowServer) -> Iterator[RealWorld]:
-    world = RealWorld(mlflow_server.uri)
+    world = RealWorld(Tracker(mlflow_server.uri))
     yield world
     world.tracker.http.close()
 
@@ -179,8 +171,8 @@ def test_what_mlflows_own_client_logs_is_told_apart_wherever_it_logs_with_a_mode
     """A model for each step, one for all, one that no run made; and none, of which no server keeps the dataset."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "MLFLOW_DISABLE_TELEMETRY": "true"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CLIENT, world.uri], env=environment, capture_output=True, text=True,
-        check=False, timeout=300,
+        [sys.executable, "-W", "ignore", "-c", CLIENT, world.tracker.uri], env=environment, capture_output=True,
+        text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     *with_models, without = done.stdout.partition("RUNS ")[2].split()[:4]
