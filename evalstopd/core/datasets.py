@@ -143,7 +143,6 @@ def _still_coming(scores: Sequence[Point], stray: Sequence[Point]) -> list[Point
     return [each for each in stray if each.step == newest.step and each.timestamp_ms >= before_ms]
 
 
-_NOT_TOLD = "no logged model tells of which dataset each value is: log_metric needs dataset= and model_id= for that"
 _HOW = "the owner's evalstop_dataset=NAME (or its digest), else the site's rules.dataset, chooses one"
 
 
