@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from demo.rig.mlflow_server import MlflowServer
 
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.models import RunModels
@@ -14,17 +13,10 @@ from evalstopd.adapters.mlflow.runs import facts
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import CheckpointMissing, Rejected
 from evalstopd.ports import ModelQuery
-from tests.adapters.mlflow.servers import Proxied, call, upload
+from tests.adapters.mlflow.servers import call, upload
 from tests.contracts.models_contract import METRIC, ModelsContract
 
-pytestmark = pytest.mark.mlflow
-
-
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with Proxied(sys.executable, tmp_path_factory.mktemp("proxied-models")) as server:
-        yield server
+pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("proxied")]
 
 
 class World:
