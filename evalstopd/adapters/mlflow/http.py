@@ -11,7 +11,7 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Silent, TooMuch, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Silent, TooLong, Unreachable, one_line
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
@@ -50,8 +50,8 @@ class Asks(Protocol):
 class Http:
     """MLflow by plain HTTP; threads may share it. Raises Misconfigured where the server's settings are wrong.
 
-    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object.
-    Rejected: 401 and 403, an unknown run, another refusal of MLflow's, an answer beyond `max_bytes`.
+    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object, an answer
+    beyond `max_bytes` (TooLong). Rejected: 401 and 403, an unknown run, another refusal of MLflow's.
     """
 
     def __init__(self, server: Server) -> None:
@@ -127,7 +127,7 @@ class Http:
         for chunk in response.iter_raw():
             raw += chunk
             if len(raw) > limit:
-                raise TooMuch(self._says(f"the answer is larger than {limit} bytes"))
+                raise TooLong(self._says(f"the answer is larger than {limit} bytes"))
         return bytes(raw)
 
     def _parsed(self, raw: bytes) -> Mapping[str, object]:
@@ -163,7 +163,7 @@ class Http:
     def _reason(self, response: httpx.Response) -> tuple[str, str]:
         try:
             body = self._parsed(self._whole(response, _PROBLEM_BYTES))
-        except (Unavailable, TooMuch):
+        except Unavailable:
             return "", ""
         code, message = body.get("error_code"), body.get("message")
         return (code if isinstance(code, str) else "", message if isinstance(message, str) else "")

@@ -1,5 +1,8 @@
 """How MLflow lets us down, sorted by whom it concerns, and the one way that foreign text enters a message."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from evalstopd.errors import PastCaps, Unavailable
 
 _SHOWN = 160
@@ -18,8 +21,21 @@ class NotAsked(Unavailable):
     """The pass was over before this question was put: nothing was learned of anybody."""
 
 
+class TooLong(Unavailable):
+    """An answer is longer than we read of any. Of several runs it is nobody's fault: ask for fewer at a time."""
+
+
 class TooMuch(PastCaps):
     """A run (or one answer about it) is larger than the caps: this concerns that run alone."""
+
+
+@contextmanager
+def about_one(what: str) -> Iterator[None]:
+    """Hold an answer that is too long against the one thing that was asked about. Raises TooMuch."""
+    try:
+        yield
+    except TooLong as error:
+        raise TooMuch(f"{what}: {error}") from error
 
 
 def one_line(text: object, limit: int = _SHOWN) -> str:

@@ -14,7 +14,7 @@ from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.copying import Copier
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.models import RunModels
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, about_one
 from evalstopd.adapters.mlflow.runs import fit
 from evalstopd.core.registry import ALIAS, MODELS, is_logged, model_name
 from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
@@ -40,6 +40,7 @@ class Registration:
     template: str
     copier: Copier | None = None
 
+    @about_one("what the registry has of the checkpoint")
     def register(self, checkpoint: Promoted) -> str:
         """Return `models:/NAME/VERSION` once version and alias are there. Raises Rejected or Unavailable."""
         name = model_name(self.template, checkpoint.key, checkpoint.account)

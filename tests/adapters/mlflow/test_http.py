@@ -6,7 +6,7 @@ import time
 import pytest
 
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch, Unreachable
+from evalstopd.adapters.mlflow.problems import Silent, TooLong, Unreachable
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from tests.adapters.mlflow import standin
@@ -113,7 +113,7 @@ def test_mlflows_own_reason_is_told_escaped_and_cut():
 def test_a_huge_body_is_left_after_its_cap(declared: bool):
     endless = standin.drip(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b" " * 65_536, 0)
     with Standin(lambda asked: standin.large(100 * 2**20) if declared else endless) as server:
-        assert isinstance(failure(server.uri, max_bytes=2**20), TooMuch)
+        assert isinstance(failure(server.uri, max_bytes=2**20), TooLong)
 
 
 def test_a_refused_connection_is_unreachable():
