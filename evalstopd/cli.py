@@ -148,6 +148,7 @@ def run(config: Config = None) -> None:
         Daemon(
             service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow
         ).run()
+        service.end()
     finally:
         service.close()
         log.info("evalstopd ends")
@@ -218,14 +219,12 @@ def status(
 
 
 def _daemon_status(config: Path | None, *, as_json: bool) -> int:
-    from evalstopd.pulse import alive, pulse_rows, told
+    from evalstopd.pulse import alive, told
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock
+    from evalstopd.wiring import daemon_rows
 
-    settings = load_settings(config)
-    now_s = make_clock().now_s()
-    rows = pulse_rows(make_checked_store(settings).pulses(), now_s, settings.daemon.tick_s)
+    rows = daemon_rows(load_settings(config))
     _print(rows, as_json, lambda: "\n".join(plain(line, 1000) for line in told(rows)))
     return 0 if alive(rows) else 1
 

@@ -56,7 +56,7 @@ from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
 from evalstopd.priorities import Place, places, still_set, told_back, told_still_set
-from evalstopd.pulse import NotePulse, alive, pulse_rows, told
+from evalstopd.pulse import NotePulse, PulseRow, alive, missed, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -68,6 +68,8 @@ from evalstopd.report.scorecard import (
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
+from evalstopd.slot import Slot, take_slot
+from evalstopd.store.engine import parse
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
@@ -96,14 +98,28 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
-    name = f"{settings.store.lease}@{socket.gethostname()}"
-    now_s = SystemClock().now_s
-    service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
+    note_pulses(service, store)
     service.after.append(habits)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
-        service.after.append(AfterPass(meters, store, now_s))
+        service.after.append(AfterPass(meters, store, SystemClock().now_s))
     return service
+
+
+def note_pulses(service: Service, store: SqlStore) -> None:
+    """Let the service note its signs of life, under a name that no other daemon on the store has."""
+    slot, now_s = _slot(service.settings, service.seat), SystemClock().now_s
+    pulse = NotePulse(store, slot.name, os.getpid(), __version__, now_s, lambda: service.settings, service.seat.holder)
+    service.after.append(pulse)
+    service.ending += [pulse.end, slot.release]
+
+
+def _slot(settings: Settings, seat: Seat) -> Slot:
+    """Return the daemon's name among those on its store, of which SQLite's has no other on any host."""
+    name = f"{settings.store.lease}@{socket.gethostname()}"
+    # Not the whole address: daemons may reach one database by several.
+    database = parse(settings.store.url).database or ""
+    return take_slot(database, name) if isinstance(seat, LeaseSeat) else Slot(name, lambda: None)
 
 
 def make_meters(settings: Settings) -> Meters | None:
@@ -484,10 +500,17 @@ def _tracker_clock(settings: Settings) -> str:
 
 def _daemons(settings: Settings) -> str:
     """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
-    rows = pulse_rows(make_checked_store(settings).pulses(), SystemClock().now_s(), settings.daemon.tick_s)
-    if rows and not alive(rows):
+    rows = daemon_rows(settings)
+    if rows and (missed(rows) or not alive(rows)):
         raise Unavailable("; ".join(told(rows)))
     return "; ".join(told(rows))
+
+
+def daemon_rows(settings: Settings) -> tuple[PulseRow, ...]:
+    """Return the daemons that worked on the store within a week, and which of them leads."""
+    store = make_checked_store(settings)
+    lease = store.leader(settings.store.lease)
+    return pulse_rows(store.pulses(), SystemClock().now_s(), settings.daemon.tick_s, lease)
 
 
 def _priorities(settings: Settings) -> str:

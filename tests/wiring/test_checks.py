@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 
@@ -123,6 +124,18 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     assert not good
     assert re.search(r"last good pass (999|1\d\d\d) s ago", text)
     assert "alas" in text
+
+
+def test_a_second_daemon_that_is_late_is_bad_news_too_unless_it_was_told_to_end(settings: Settings) -> None:
+    store, now_s = SqlStore(settings.store.url), make_clock().now_s()
+    late = Pulse("evalstopd@b", 8, now_s - 999, now_s - 999, leads=False, version="1", digest="d", summary="")
+    store.note_pulse(replace(late, name="evalstopd@a", at_s=now_s, good_s=now_s, leads=True))
+    store.note_pulse(late)
+    good, text = answer_of(settings, "daemon")
+    assert not good
+    assert "evalstopd@b" in text
+    store.note_pulse(replace(late, ended=True))
+    assert answer_of(settings, "daemon")[0]
 
 
 def put(settings: Settings, part: str, **values: object) -> Settings:
