@@ -214,7 +214,8 @@ def status(
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_checked_store
 
-    rows = status_rows(make_checked_store(load_settings(config)), limit)
+    store = make_checked_store(load_settings(config))
+    rows = status_rows(store, store, limit)
     _print(rows, as_json, lambda: status_table(rows))
 
 
