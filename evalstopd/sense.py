@@ -90,7 +90,16 @@ def _password(settings: "Settings") -> Iterator[Fault]:
         yield _fault("notify.smtp_security", "no password is sent without starttls or tls", "notify.smtp_user")
 
 
-CHECKS = (_rule, _actions, _policy, _preempt, _tags, _kinds, _password)
+def _login(settings: "Settings") -> Iterator[Fault]:
+    """Refuse half a login to the tracker: it would be used, or left out, in silence."""
+    asked = settings.mlflow
+    has = bool(asked.password.get_secret_value())
+    if bool(asked.username) != has:
+        said = "there is a password and no user name" if has else "there is a user name and no password"
+        yield _fault("mlflow.username", f"goes together with mlflow.password: {said}", "mlflow.password")
+
+
+CHECKS = (_rule, _actions, _policy, _preempt, _tags, _kinds, _password, _login)
 """What may be wrong though it has the right form."""
 
 

@@ -635,7 +635,7 @@ def _needing(
 
 def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`; `source` says where the settings come from."""
-    tracker = partial(_needing, _tracker, "mlflow.tracking_uri")
+    tracker = partial(_needing, _tracker, "the tracker's address and login: see mlflow")
     store = partial(_needing, _schema, "the store")
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
         ("settings", lambda _: source),

@@ -181,7 +181,7 @@ def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pyt
     texts = [probe().text for probe in make_checks(put(bare, "slurm", path=str(tmp_path)))]
 
     assert sum("MLFLOW_TRACKING_URI" in each for each in texts) == 1
-    assert texts.count("needs mlflow.tracking_uri") == 3
+    assert texts.count("needs the tracker's address and login: see mlflow") == 3
     assert sum("does not exist" in each for each in texts) == 1
     assert texts.count("needs the store") == 2
 

@@ -73,6 +73,14 @@ def told(tmp_path: Path, text: str) -> list[str]:
             '[[enforce.actions]]\nstop_action = "cancel"\nrules = "x"',
             "unknown key enforce.actions, entry 1, rules; did you mean rule?",
         ),
+        (
+            '[mlflow]\nusername = "me"',
+            "mlflow.username: goes together with mlflow.password: there is a user name and no password",
+        ),
+        (
+            '[mlflow]\npassword = "s3cret"',
+            "mlflow.username: goes together with mlflow.password: there is a password and no user name",
+        ),
         ('[promotion]\nmodel = "x"', "promotion.model: a model's name needs {job}, {uid} or {account}, not 'x'"),
     ],
 )

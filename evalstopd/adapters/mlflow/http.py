@@ -11,7 +11,7 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Silent, TooLong, Unreachable, one_line
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
@@ -80,6 +80,10 @@ class Http:
         """Tell MLflow something. A 200 proves little: read back."""
         return self._exchange(self._client.build_request("POST", self._address(path), json=body), self._answer)
 
+    def delete(self, path: str, body: Mapping[str, object]) -> Answer:
+        """Delete something. Raises as `post` does."""
+        return self._exchange(self._client.build_request("DELETE", self._address(path), json=body), self._answer)
+
     def put(self, path: str, parts: Iterable[bytes], size: int) -> None:
         """Send a file of this size, part by part; what is answered to it has no fixed form. Raises as `post` does."""
         headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
@@ -146,7 +150,7 @@ class Http:
         if status in _TOO_SLOW:
             return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
         if status in (401, 403):
-            return Rejected(self._says(f"no permission (HTTP {status})"))
+            return Rejected(self._says(f"{NO_PERMISSION} (HTTP {status})"))
         return self._refusal_of_mlflow(response) or Unavailable(self._says(f"HTTP {status}"))
 
     def _refusal_of_mlflow(self, response: httpx.Response) -> Rejected | None:

@@ -7,6 +7,7 @@ from evalstopd.errors import PastCaps, Unavailable
 
 _SHOWN = 160
 UNKNOWN_RUN = "unknown run"
+NO_PERMISSION = "no permission"
 
 
 class Unreachable(Unavailable):
