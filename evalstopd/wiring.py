@@ -65,6 +65,7 @@ from evalstopd.report.scorecard import (
     enforce_verdict,
     read_scorecard,
 )
+from evalstopd.sense import SPARE_S
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
@@ -79,8 +80,6 @@ from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
 from evalstopd.written import written
 
-# A command of Slurm's that is late is killed, and waited for, for a second.
-_SPARE_S = 2.0
 # What one reading of accounting may print: more is asked for in smaller pieces.
 _HISTORY_CAP = 16 * 2**20
 _PATIENT_S = 60.0
@@ -210,9 +209,6 @@ def make_seat(settings: Settings) -> Seat:
     release = lock_alone(settings.store.url)
     if release is not None:
         return OwnSeat(release)
-    least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
-    if settings.store.lease_s < least_s:
-        raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     return LeaseSeat(Lead(make_store(settings), settings.store.lease, holder, settings.store.lease_s, boottime_s))
 
@@ -221,7 +217,7 @@ def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
     """Return the loop as one that writes and acts only while its process has the seat."""
     if not isinstance(seat, LeaseSeat):
         return loop
-    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + _SPARE_S))
+    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + SPARE_S))
 
 
 def tick_alone(loop: Loop, settings: Settings) -> TickReport:
