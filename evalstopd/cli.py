@@ -44,6 +44,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 
 _EX_IOERR = 74
+_UNREAD = 3
 
 
 def main() -> None:
@@ -160,10 +161,11 @@ def tick(
     dry_run: Annotated[bool, typer.Option(help="Observe and decide only: record nothing, do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make one pass and say what was seen and done."""
+    """Make one pass and say what was seen and done; exit code 3 where MLflow could not be read at all."""
     import threading
 
     from evalstopd.log import start_log
+    from evalstopd.loop import Tracker
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_loop, tick_alone
@@ -176,9 +178,10 @@ def tick(
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
         report, lines = tick_alone(loop, settings), []
-    result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
+    result = {"good": report.good, "mlflow": report.tracker, "summary": report.summary}
+    result |= {"counts": dict(report.counts), "decided": lines}
     _print(result, as_json, lambda: "\n".join(plain(each, 4000) for each in (report.summary, *lines)))
-    raise typer.Exit(0 if report.good else 1)
+    raise typer.Exit(1 if not report.good else _UNREAD if report.tracker is Tracker.FAILED else 0)
 
 
 @app.command()

@@ -167,8 +167,8 @@ def test_a_real_server_lists_the_same_by_smaller_pages(mlflow_server: MlflowServ
         tags += [{"key": f"note{at}", "value": str(number) * 4_000} for at in range(3)]
         tracker.call("/runs/log-batch", {"run_id": run_id, "tags": tags})
         tracker.log(run_id, "m", [(step, 0.5, step) for step in range(1_000)])
-    narrow = MlflowSource(Http(Server(mlflow_server.uri, timeout_s=60, max_bytes=230_000)), FixedClock())
-    narrower = MlflowSource(Http(Server(mlflow_server.uri, timeout_s=60, max_bytes=30_000)), FixedClock())
+    clients = [Http(Server(mlflow_server.uri, timeout_s=60, max_bytes=most)) for most in (230_000, 30_000)]
+    narrow, narrower = (MlflowSource(http, FixedClock()) for http in clients)
 
     (found,) = narrower.naming("c", [77001]).values()
     assert isinstance(found, tuple), found
@@ -178,5 +178,7 @@ def test_a_real_server_lists_the_same_by_smaller_pages(mlflow_server: MlflowServ
     assert [each.points for each in readings.values() if isinstance(each, RunReading)] == [
         each.points for each in tracker.source.read(list(readings)).values() if isinstance(each, RunReading)
     ]
+    for http in (*clients, tracker.http):
+        http.close()
     assert len(readings) == 9
     assert all(isinstance(each, RunReading) and isinstance(each.facts, RunFacts) for each in readings.values())
