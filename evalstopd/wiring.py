@@ -43,7 +43,7 @@ from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
-from evalstopd.late import Late
+from evalstopd.late import LateGate, LateTracker
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
@@ -268,8 +268,8 @@ def _ordering_loop(settings: Settings) -> Loop:
     check(settings.store.url)
     store, tracker, gate = (
         make_store(settings),
-        Late(partial(make_metrics, settings)),
-        Late(partial(make_gate, settings)),
+        LateTracker(partial(make_metrics, settings)),
+        LateGate(partial(make_gate, settings)),
     )
     ports = Ports(
         clock=SystemClock(),

@@ -174,7 +174,7 @@ def test_mlflow_down_and_up_again(make_site: MakeSite, mlflow_server: MlflowServ
 def test_a_tick_by_hand_tells_by_its_exit_code_that_mlflow_could_not_be_read(
     make_site: MakeSite, mlflow_server: MlflowServer
 ) -> None:
-    """A cron job sees no log: the pass is made, for what was decided before, and its code says that nobody was judged."""
+    """A cron job sees no log: the pass is made, for what was decided before; the code says that nobody was judged."""
     site = make_site(start=False, rules={"rung": "observe"})
     job = site.train(BOB, RISE)
     site.wait(lambda: site.state(job) == "RUNNING", "the job runs")
