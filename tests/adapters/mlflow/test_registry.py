@@ -211,6 +211,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
         yield server
 
 
+@pytest.mark.slow
 def test_on_a_server_with_rights_a_refused_checkpoint_leaves_no_model_wherever_it_was_killed(guarded: MlflowServer):
     server = Server(guarded.uri, timeout_s=60, username=USER, password=PASSWORD)
     world = World(guarded.uri, server)
