@@ -471,6 +471,11 @@ def make_checked_store(settings: Settings) -> SqlStore:
     return make_store(settings)
 
 
+def _api(settings: Settings) -> str:
+    workspace, said = _server(settings).workspace, make_metrics(settings).ping()
+    return f"{said}; in the workspace {workspace[:60]!a}" if workspace else said
+
+
 def _door(settings: Settings) -> str:
     declared = settings.mlflow.server
     if not make_gate(settings).admits_strangers():
@@ -611,7 +616,11 @@ def _served(settings: Settings) -> str:
 
 def _promotion(settings: Settings) -> str:
     asked = settings.promotion
-    return f"kept checkpoints become versions of {asked.model}" if asked.registry else "no model versions are made"
+    if not asked.registry:
+        return "no model versions are made"
+    account = _name_of(os.getuid()) or f"uid {os.getuid()}"
+    copied = f"; only those of jobs of {account} can be copied in (promotion.copy_mb)" if asked.copy_mb else ""
+    return f"kept checkpoints become versions of {asked.model}{copied}"
 
 
 def _needing(
@@ -636,7 +645,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
         ("settings", lambda _: source),
         ("slurm", _queue),
-        ("mlflow", lambda given: make_metrics(given).ping()),
+        ("mlflow", _api),
         ("mlflow login", tracker(lambda given: credentials.check(_tracker(given)))),
         ("mlflow server", tracker(_door)),
         ("mlflow database", _database),

@@ -1,5 +1,7 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
+import os
+import pwd
 import re
 import sys
 from dataclasses import replace
@@ -173,6 +175,25 @@ def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:
         good, text = answer_of(settings, what)
         assert good
         assert text
+
+
+def test_the_workspace_is_named_in_which_the_tracker_answers(settings: Settings) -> None:
+    with Standin(lambda asked: raw(b"{}")) as server:
+        tracker = put(settings, "mlflow", tracking_uri=server.uri)
+        assert "workspace" not in answer_of(tracker, "mlflow")[1]
+        assert answer_of(put(tracker, "mlflow", workspace="team-a"), "mlflow")[1].endswith(
+            "; in the workspace 'team-a'"
+        )
+
+
+def test_whose_checkpoints_can_be_copied_in_is_said(settings: Settings) -> None:
+    asked = put(settings, "promotion", registry=True)
+    assert "copied" not in answer_of(asked, "promotion")[1]
+    account = pwd.getpwuid(os.getuid()).pw_name
+    assert (
+        f"only those of jobs of {account} can be copied in"
+        in answer_of(put(asked, "promotion", copy_mb=5), "promotion")[1]
+    )
 
 
 def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

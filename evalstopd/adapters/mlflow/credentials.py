@@ -54,7 +54,7 @@ def completed(server: Server, environment: Mapping[str, str]) -> Found:
 
 def _half(where: str, login: tuple[bool, bool], remedy: str) -> Misconfigured:
     has, lacks = ("a user name", "no password") if login[0] else ("a password", "no user name")
-    return Misconfigured(f"half a login: {where} gives {has} and {lacks}: {remedy}")
+    return Misconfigured(f"half a login: {has} and {lacks} in {where}: {remedy}")
 
 
 def check(found: Found) -> str:
@@ -79,7 +79,7 @@ def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
     if token:
         return Found(replace(server, token=token), "MLFLOW_TRACKING_TOKEN")
     if name or password:
-        where = f"what the environment and {file} say" if held else "the environment"
+        where = f"the environment and {file}" if held else "the environment"
         remedy = "set both MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or both in the file, or neither"
         raise _half(where, (bool(name), bool(password)), remedy)
     return Found(server, "none")

@@ -22,6 +22,7 @@ Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
 _OVERLOADED = (429, 503)
 _TOO_SLOW = (408, 502, 504)
+_NO_WORKSPACES = "FEATURE_DISABLED"
 _NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, httpx.HTTPError, OSError)
 
@@ -151,16 +152,28 @@ class Http:
             return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
         if status in (401, 403):
             return Rejected(self._says(f"{NO_PERMISSION} (HTTP {status})"))
-        return self._refusal_of_mlflow(response) or Unavailable(self._says(f"HTTP {status}"))
-
-    def _refusal_of_mlflow(self, response: httpx.Response) -> Rejected | None:
-        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
-        if not 400 <= response.status_code < 500:
-            return None
         code, message = self._reason(response)
+        if self._server.workspace and (code == _NO_WORKSPACES or message.startswith("Workspace ")):
+            return self._no_workspace(code, message)
+        return self._refusal_of_mlflow(status, code, message) or Unavailable(
+            self._says(f"HTTP {status}{f': {one_line(code, 60)}: {one_line(message)}' if code else ''}")
+        )
+
+    def _no_workspace(self, code: str, message: str) -> Unreachable:
+        """Say what is wrong with the workspace: every run would seem to be unknown, which is no run's fault."""
+        if code == _NO_WORKSPACES:
+            remedy = "this server has no workspaces, so leave mlflow.workspace (or MLFLOW_WORKSPACE) empty"
+        else:
+            remedy = f"name one that is there in mlflow.workspace (or MLFLOW_WORKSPACE): {one_line(message)}"
+        return Unreachable(self._says(f"workspace {one_line(self._server.workspace, 60)!a}: {remedy}"))
+
+    def _refusal_of_mlflow(self, status: int, code: str, message: str) -> Rejected | None:
+        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
+        if not 400 <= status < 500:
+            return None
         if code == "RESOURCE_DOES_NOT_EXIST":
             return Rejected(UNKNOWN_RUN)
-        if not code or response.status_code == 404:
+        if not code or status == 404:
             return None
         return Rejected(self._says(f"refused: {one_line(code, 60)}: {one_line(message)}"))
 

@@ -11,7 +11,7 @@ NO_PERMISSION = "no permission"
 
 
 class Unreachable(Unavailable):
-    """No connection, or the server asks for less: this concerns every run of the pass."""
+    """No connection, no such workspace, or the server asks for less: this concerns every run of the pass."""
 
 
 class Silent(Unavailable):

@@ -121,15 +121,19 @@ def test_a_broken_file_is_named_with_what_is_wrong_and_not_shown(home: Path, tex
 @pytest.mark.parametrize(
     ("uri", "environment", "words"),
     [
-        ("https://s3me@x.example", {}, "the address in mlflow.tracking_uri gives a user name and no password"),
-        ("https://:s3word@x.example", {}, "the address in mlflow.tracking_uri gives a password and no user name"),
+        ("https://s3me@x.example", {}, "a user name and no password in the address in mlflow.tracking_uri: write both"),
+        (
+            "https://:s3word@x.example",
+            {},
+            "a password and no user name in the address in mlflow.tracking_uri: write both",
+        ),
         (
             "",
             {"MLFLOW_TRACKING_URI": "https://s3me@x.example"},
-            "MLFLOW_TRACKING_URI gives a user name and no password",
+            "a user name and no password in the address in MLFLOW_TRACKING_URI: write both",
         ),
-        (URI, {"MLFLOW_TRACKING_USERNAME": "s3me"}, "the environment gives a user name and no password: set both"),
-        (URI, {"MLFLOW_TRACKING_PASSWORD": "s3word"}, "the environment gives a password and no user name: set both"),
+        (URI, {"MLFLOW_TRACKING_USERNAME": "s3me"}, "a user name and no password in the environment: set both"),
+        (URI, {"MLFLOW_TRACKING_PASSWORD": "s3word"}, "a password and no user name in the environment: set both"),
     ],
 )
 def test_half_a_login_is_refused_by_the_place_it_is_in(uri: str, environment: dict[str, str], words: str):
@@ -142,7 +146,7 @@ def test_half_a_login_is_refused_by_the_place_it_is_in(uri: str, environment: di
 def test_half_a_login_in_the_file_is_refused_and_a_token_beside_it_is_a_whole_one(home: Path):
     file = home / ".mlflow" / "credentials"
     file.write_text("[mlflow]\nmlflow_tracking_username = s3name\n")
-    with pytest.raises(Misconfigured, match=f"what the environment and {file} say gives a user name and no password"):
+    with pytest.raises(Misconfigured, match=f"a user name and no password in the environment and {file}: set both"):
         completed(Server(URI), {"HOME": str(home)})
     assert login(completed(Server(URI), {"HOME": str(home), "MLFLOW_TRACKING_TOKEN": "t"}).server) == ("", "", "t")
 
