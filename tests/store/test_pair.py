@@ -14,10 +14,9 @@ import pytest
 from evalstopd.core.intent import State
 from evalstopd.core.model import Phase
 from evalstopd.ports import Lease
-from evalstopd.settings import load_settings
+from evalstopd.pulse import pulse_rows
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import daemon_rows
 from tests.fakes.world import RISE_AND_FALL
 from tests.store.proxy import Wire
 from tests.store.shared_world import make_world, opened
@@ -217,7 +216,7 @@ def test_both_daemons_of_a_pair_on_one_host_are_shown_and_who_leads_now(pair: Pa
     """Killed, taken over, started again, told to end: on real processes and PostgreSQL."""
 
     def roles() -> dict[str, tuple[str, int, bool]]:
-        rows = daemon_rows(load_settings(pair.folder / "b.toml"))
+        rows = pulse_rows(pair.store.pulses(), time.time(), TICK_S, pair.lease())
         return {row.name.partition("@")[2][len(host) :]: (row.role, row.pid, row.good) for row in rows}
 
     host = os.uname().nodename
