@@ -176,7 +176,7 @@ def test_a_tick_by_hand_tells_by_its_exit_code_that_mlflow_could_not_be_read(
 ) -> None:
     """A cron job sees no log: the pass is made, for what was decided before; the code says that nobody was judged."""
     site = make_site(start=False, rules={"rung": "observe"})
-    job = site.train(BOB, RISE)
+    job = site.train(BOB, RISE, pace_s=15.0)
     site.wait(lambda: site.state(job) == "RUNNING", "the job runs")
     site.wait(lambda: site.service.command("tick").returncode == 0 and site.evals(job) > 0, "a pass that reads it")
     mlflow_server.kill()
