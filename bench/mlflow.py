@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ import httpx
 from demo.rig.mlflow_server import MlflowServer
 
 from bench.cluster.fill import copies
+from bench.cluster.limits import medians
 from evalstopd.adapters.mlflow.http import Answer, Http, Params
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Pace
@@ -136,12 +136,11 @@ def timed(work: Callable[[Sequence[str]], int], run_ids: Sequence[str], points: 
     return time.perf_counter() - began
 
 
-def medians(
-    ways: Sequence[Callable[[Sequence[str]], int]], run_ids: Sequence[str], points: int, times: int
+def in_turns(
+    ways: Sequence[Callable[[Sequence[str]], int]], run_ids: Sequence[str], points: int, times: int, together: int
 ) -> list[float]:
     """Return each way's median; the ways take turns, so that the machine's other work falls on all of them."""
-    taken = [[timed(way, run_ids, points) for way in ways] for _ in range(times)]
-    return [statistics.median(column) for column in zip(*taken, strict=True)]
+    return medians([[timed(way, run_ids, points) for way in ways] for _ in range(times * together)], together)
 
 
 def measure(site: Site, database: Path, runs: int, points: int, params: int, times: int) -> Figures:
@@ -155,8 +154,8 @@ def measure(site: Site, database: Path, runs: int, points: int, params: int, tim
     site.read(run_ids)
     due = run_ids[:DUE]
     due_calls, all_calls = site.calls_of(due), site.calls_of(run_ids)
-    bare_call_s, due_s = medians([site.bare_call, site.read], due, points, 3 * times)
-    bare_sweep_s, all_s = medians([site.bare_sweep, site.read], run_ids, points, times)
+    bare_call_s, due_s = in_turns([site.bare_call, site.read], due, points, times, 6)
+    bare_sweep_s, all_s = in_turns([site.bare_sweep, site.read], run_ids, points, times, 2)
     return Figures(
         runs, points, params, f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         cold_s, cold_calls, due_calls, due_s, bare_call_s, due_s / bare_call_s,

@@ -31,6 +31,8 @@ NODES = 4
 WAVE = 100
 KILL_WAIT_S = 3
 TICK_S = 5.0
+# Of jobs that log an eval each 20 minutes.
+AGE_S, DUE_WITHIN_S = 3_600.0, 900.0
 PATIENCE_S = 900.0
 COMMAND_S = 1_800.0
 TASK = "#!/bin/sh\ntouch started/$SLURM_ARRAY_JOB_ID.$SLURM_ARRAY_TASK_ID\nexec sleep 7200\n"
@@ -93,6 +95,7 @@ def stop_some(folder: Path, cluster: Cluster, uri: str, jobs: int, count: int) -
         service.start_daemon()
         stage = stops.Stage(cluster, uri, copied, service, TICK_S, KILL_WAIT_S)
         say(f"the daemon has read all runs after {stops.warm_up(stage, jobs):.0f} s")
+        stops.let_them_age(stage, AGE_S, DUE_WITHIN_S)
         found = stops.measure(stage, count)
         now_mb, most_mb = stops.memory_mb(service.daemon_pid)
         return {**found, "memory_now_mb": now_mb, "memory_mb": most_mb}

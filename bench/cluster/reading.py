@@ -26,6 +26,7 @@ from evalstopd.settings import Settings, load_settings
 from evalstopd.wiring import make_cluster, make_loop, make_store
 
 TIMES = 5
+TOGETHER = 6
 DUE = 100
 HOUR_S = 3_600.0
 PATIENCE_S = 600.0
@@ -153,10 +154,10 @@ def idle(rig: Rig) -> dict[str, object]:
     }
 
 
-def beside(rig: Rig, site: Site, name: str, count: int, times: int) -> dict[str, object]:
-    """Return what reading so many due runs costs beside the bare calls; both take turns."""
+def beside(rig: Rig, site: Site, name: str, count: int, together: int) -> dict[str, object]:
+    """Return what reading so many due runs costs beside the bare calls; both take turns, so many together."""
     rows, most = [], 0
-    for _ in range(times):
+    for _ in range(TIMES * together):
         run_ids = rig.set_due(count)
         began_s = time.perf_counter()
         points = site.bare_sweep(run_ids)
@@ -164,9 +165,9 @@ def beside(rig: Rig, site: Site, name: str, count: int, times: int) -> dict[str,
         one = rig.tick()
         if rig.timed.points != points:
             raise SystemExit(f"{rig.timed.points} points were read, {points} are there")
-        rows.append((bare_s, one.reading_s, one.seconds, one.reading_s / bare_s))
+        rows.append((bare_s, one.reading_s, one.seconds))
         most = max(most, one.calls)
-    bare_s, reading_s, tick_s, _ = medians(rows)
+    bare_s, reading_s, tick_s = medians(rows, together)
     return {
         f"{name}_calls": most, f"{name}_bare_s": bare_s, f"{name}_reading_s": reading_s, f"{name}_tick_s": tick_s,
         f"{name}_ratio": reading_s / bare_s,
@@ -184,8 +185,8 @@ def main(settings_file: str, jobs: str, figures_file: str) -> None:
     rig.set_due(count)
     rig.tick()
     figures |= idle(rig)
-    figures |= beside(rig, site, "due", DUE, 2 * TIMES)
-    figures |= beside(rig, site, "all", count, TIMES)
+    figures |= beside(rig, site, "due", DUE, TOGETHER)
+    figures |= beside(rig, site, "all", count, 2)
     Path(figures_file).write_text(json.dumps(figures))
 
 

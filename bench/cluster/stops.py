@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from demo.compare.trainer import call, make_run
@@ -13,6 +13,7 @@ from demo.service import Service
 from bench.cluster.limits import percentile
 from bench.mlflow import METRIC
 from evalstopd.core.intent import Intent, State
+from evalstopd.ports import Changes
 
 PACE_S = 4.0
 SCORES = (0.1, 0.4, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
@@ -110,6 +111,21 @@ def memory_mb(pid: int | str) -> tuple[float, float]:
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     now, most = (int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
     return now, most
+
+
+def let_them_age(stage: Stage, age_s: float, due_within_s: float) -> None:
+    """Let what was read be as of jobs that run for so long: a few are due in each pass, not all of them.
+
+    Their checkpoints, which never come, are looked for as rarely. The daemon is told while it stands still.
+    """
+    stage.service.stop_daemon()
+    now_s, book = time.time(), stage.service.book
+    known = book.book(stage.cluster.name)
+    each_s = due_within_s / max(1, len(known.watches))
+    reads = (replace(watch.reads, due_s=now_s + place * each_s) for place, watch in enumerate(known.watches))
+    watches = tuple(replace(watch, reads=each) for watch, each in zip(known.watches, reads, strict=True))
+    book.record(Changes(watches=watches, pins=tuple(replace(pin, wanted_s=now_s - age_s) for pin in known.pins)))
+    stage.service.start_daemon()
 
 
 def warm_up(stage: Stage, jobs: int) -> float:

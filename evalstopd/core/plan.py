@@ -95,9 +95,9 @@ class _Judged:
     doubt: str = ""
 
 
-def verdicts(evals: Sequence[Eval], terms: Terms) -> tuple[Verdict, ...]:
-    """Return the verdict after each eval of a curve under a job's terms."""
-    return fold(make_detector(terms), JobView("", 0.0, 0), evals)
+def verdicts(evals: Sequence[Eval], terms: Terms, since: int = 0) -> tuple[Verdict, ...]:
+    """Return the verdict after each eval of a curve under a job's terms, from the place `since` on."""
+    return fold(make_detector(terms), JobView("", 0.0, 0), evals, since)
 
 
 def declines(verdict: Verdict) -> int:
@@ -112,13 +112,14 @@ def declines(verdict: Verdict) -> int:
 def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     if not case.evals:
         return _Judged(case.watch)
-    answers = verdicts(case.evals, case.standing.terms)
-    watch = renewed(case.watch, case.evals, case.standing.terms, answers[-1])
+    answers = _answers(case, stamp.now_s)
+    newest = answers[len(case.evals) - 1]
+    watch = renewed(case.watch, case.evals, case.standing.terms, newest)
     pins = _wanted_pin(case, watch, known.pins.get(watch.key, ()), stamp.now_s)
     stops = _stops(case, answers, watch, known)
     at = _trigger(case, stops, stamp.now_s)
     if at is None:
-        near = _early(case, watch, answers[-1], known, stamp.now_s)
+        near = _early(case, watch, newest, known, stamp.now_s)
         return _Judged(near or watch, pins, early=near is not None)
     if case.log is None:
         return _decided(case, answers, _Place(at), _Judged(watch, pins), known, stamp)
@@ -131,6 +132,21 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     return _decided(case, answers, _Place(at), _Judged(watch, pins, doubt=found.why), known, stamp)
 
 
+# Verdicts by the place of their eval on the curve.
+_Answers = Mapping[int, Verdict]
+
+
+def _answers(case: Case, now_s: float) -> _Answers:
+    """Return the verdicts that a stop may be decided on: those on the evals of this reading, else on the newest.
+
+    An owner's log may end before these: with it go the verdicts on all.
+    """
+    newest = len(case.evals) - 1
+    new = (at for at, each in enumerate(case.evals) if each.arrived_s == now_s)
+    since = 0 if case.log is not None else next(new, newest)
+    return dict(enumerate(verdicts(case.evals, case.standing.terms, since), since))
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where on the curve a stop is decided, and by which log of the owner's the ceiling is lifted for it, if it is."""
@@ -139,9 +155,7 @@ class _Place:
     corroborated: str = ""
 
 
-def _decided(
-    case: Case, answers: Sequence[Verdict], place: _Place, judged: _Judged, known: Known, stamp: Stamp
-) -> _Judged:
+def _decided(case: Case, answers: _Answers, place: _Place, judged: _Judged, known: Known, stamp: Stamp) -> _Judged:
     """Return the judgement with the stop that is decided at a place of the curve, or would be."""
     stop, watch = answers[place.at], judged.watch
     if not isinstance(stop, Stop):
@@ -204,7 +218,7 @@ def _not_before(watch: Watch, earlier: Pin | None) -> float:
     return max(started_s, earlier.wanted_s) if earlier is not None and anew else started_s
 
 
-def _stops(case: Case, answers: Sequence[Verdict], watch: Watch, known: Known) -> tuple[int, ...]:
+def _stops(case: Case, answers: _Answers, watch: Watch, known: Known) -> tuple[int, ...]:
     """Return the places on the curve that a stop may be decided at.
 
     There the rule says so, the eval is of the present life, after an earlier trigger and, where anything would
@@ -217,9 +231,9 @@ def _stops(case: Case, answers: Sequence[Verdict], watch: Watch, known: Known) -
     least = None if observing else watch.best_step
     return tuple(
         at
-        for at, (point, answer) in enumerate(zip(case.evals, answers, strict=True))
+        for at, answer in answers.items()
         if isinstance(answer, Stop)
-        and point.life == watch.life.restarts
+        and (point := case.evals[at]).life == watch.life.restarts
         and (earlier is None or point.step > earlier)
         and (least is None or least <= point.step)
     )

@@ -239,7 +239,7 @@ def _close(
     evals = curve(read.curve)
     if not read.new or not evals:
         return watch, ()
-    return renewed(watch, evals, terms, verdicts(evals, terms)[-1]), read.new
+    return renewed(watch, evals, terms, verdicts(evals, terms, len(evals) - 1)[-1]), read.new
 
 
 def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Case, now_s: float) -> Iterable[Remark]:

@@ -121,7 +121,7 @@ def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sigh
     now_s = snapshot.now_s
     here = list(look_at(sightings, rules, now_s))
     seen = {one.key: one for one in here if one.speaks}
-    pressing = pressing_jobs(seen, book)
+    pressing = pressing_jobs(seen, book, rules, now_s)
     due, hopes = due_jobs(seen, pressing, rules, now_s), sought(here, rules, now_s)
     looked = look_up(ports.finder, snapshot.cluster, [*due.values(), *hopes], rules)
     seen |= {one.key: one for one in hopes if one.key in looked.made or one.key in looked.refused}

@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from evalstopd.core.missing import is_sought, lot
 from evalstopd.core.model import JobKey, Rung
 from evalstopd.core.watch import Pin, PinState, Watch
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
@@ -38,16 +39,25 @@ class PinDesk:
         """Pin what is wanted, then drop what is surplus, as far as the pass's time goes; return all as they stand."""
         after = {(pin.key, pin.step): pin for pin in pins}
         for pin in sorted(pins, key=self._urgency):
-            if self._may_touch(pin):
+            if self._may_touch(pin) and self._is_time(pin):
                 self._tend(after, pin)
         for pin in _surplus(after.values(), self.watches, self.candidates):
             if self._may_touch(pin) and (pin.key, pin.step) not in self.held:
                 self._keep(after, self._drop(pin))
         return tuple(after.values())
 
-    def _urgency(self, pin: Pin) -> tuple[bool, int, float, int]:
-        """What an open stop waits for comes first, what failed before comes last."""
-        return ((pin.key, pin.step) not in self.held, pin.tries, pin.wanted_s, pin.step)
+    def _urgency(self, pin: Pin) -> tuple[bool, int, float, float]:
+        """What an open stop waits for comes first, what failed before comes last.
+
+        Of the others the newest: what is missing for long may never come, what is new may soon be rotated away.
+        """
+        drawn = lot(pin, self.seen.snapshot.now_s)
+        return ((pin.key, pin.step) not in self.held, pin.tries, -pin.wanted_s, drawn)
+
+    def _is_time(self, pin: Pin) -> bool:
+        """Tell whether the keeper is to be asked now: a stop waits for it, a later eval tells more, or it is due."""
+        due = is_sought(pin, self.seen.snapshot.now_s, self.seen.rules.tick_s)
+        return due or (pin.key, pin.step) in self.held or self._later(pin) > 0
 
     def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
         if pin.state is PinState.OUTDATED:

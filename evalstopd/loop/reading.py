@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evalstopd.core.binding import Claim
 from evalstopd.core.due import LONGEST_WAIT_S
 from evalstopd.core.metric_choice import Unclear
+from evalstopd.core.missing import is_sought
 from evalstopd.core.model import JobKey, Rung
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import PinState
@@ -30,11 +31,15 @@ class Read:
     unclear: Mapping[JobKey, Unclear]
 
 
-def pressing_jobs(seen: Mapping[JobKey, Seen], book: Book) -> AbstractSet[JobKey]:
-    """Return the jobs that must be known as they are now: new to us, or with something open or in dispute."""
+def pressing_jobs(seen: Mapping[JobKey, Seen], book: Book, rules: Rules, now_s: float) -> AbstractSet[JobKey]:
+    """Return the jobs that must be known as they are now: new to us, or with something open or in dispute.
+
+    A checkpoint that has not come is open in the passes that look for it.
+    """
     rivals = Counter(one.run_id for one in seen.values())
     busy = {intent.key for intent in book.intents if not intent.closed}
-    busy |= {pin.key for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED)}
+    missing = (pin for pin in book.pins if pin.state in (PinState.WANTED, PinState.OUTDATED))
+    busy |= {pin.key for pin in missing if is_sought(pin, now_s, rules.tick_s)}
 
     def presses(one: Seen) -> bool:
         changed = (one.run_id, one.watch.life.restarts) != (one.watch.run_id, one.watch.read_life)

@@ -138,7 +138,7 @@ class Loop:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
-        until_s = self.ports.clock.now_s() + _PIN_TIME_S
+        until_s = self.ports.clock.now_s() + min(_PIN_TIME_S, seen.rules.tick_s / 2)
         desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
         # What can be lost comes first: a trainer may rotate its best checkpoint away at any moment.
         pins = desk.serve((*book.pins, *judgement.changes.pins))

@@ -126,3 +126,13 @@ def test_every_rule_says_in_its_first_sentence_when_it_stops() -> None:
         first = (rule.__doc__ or "").split("\n")[0]
         assert first.endswith("."), name
         assert "top" in first or name == "never", name
+
+
+@pytest.mark.parametrize("rule", [*RULES, "k-declines:k=2", "patience:patience=2", "never"])
+def test_verdicts_that_are_not_asked_for_change_none_of_those_that_are(rule: str) -> None:
+    points = evals([*rise_and_fall(Random(2), evals=40, noise=0.1), math.nan, 0.4])
+    whole = fold(detector(rule), JOB, points)
+
+    assert [fold(detector(rule), JOB, points, since) for since in range(len(whole) + 1)] == [
+        whole[since:] for since in range(len(whole) + 1)
+    ]

@@ -7,7 +7,7 @@ from operator import add
 from typing import NamedTuple
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 from evalstopd.core.noise import from_bends, from_curve, unfloored, unfloored_bends
 
@@ -28,7 +28,7 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Detector):
     """Stop when each of the last three blocks of evals lies below the best stretch by more than the noise explains.
 
     The run is averaged into at most 24 equal blocks (of 1, 2, 4, ... evals) that end at the newest eval; the best
@@ -75,10 +75,12 @@ class Blocks:
 
     def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
         """Take one eval: the scores so far and the verdict on them."""
-        if not is_score(point.score):
-            return state, self._verdict(state)
-        state = _with(state, point, self.mode)
+        state = self.take(state, point)
         return state, self._verdict(state)
+
+    def take(self, state: _State, point: Eval) -> _State:
+        """Take one eval: the scores so far, on which the verdict depends alone."""
+        return _with(state, point, self.mode) if is_score(point.score) else state
 
     def _verdict(self, state: _State) -> Verdict:
         count = len(state.scores)

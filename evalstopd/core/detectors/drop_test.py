@@ -7,7 +7,7 @@ from operator import mul, sub
 from typing import ClassVar, NamedTuple
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 from evalstopd.core.noise import from_curve
 
@@ -35,7 +35,7 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _DropTest:
+class _DropTest(Detector):
     """The statistic z: the largest fall from an earlier window's mean to the last window's, in standard errors.
 
     z = max over lengths w1, w2 up to 6 of (best mean of w1 successive earlier evals - mean of the last w2) /

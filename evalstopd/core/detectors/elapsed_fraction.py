@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from evalstopd.core.detectors.verdict import KEEP_GOING, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView
 
 
 @dataclass(frozen=True, slots=True)
-class ElapsedFraction:
+class ElapsedFraction(Detector):
     """Stop at the first eval after `share` of the estimated duration, whatever the score.
 
     The paper's competitor StopAt-0.65, on estimates: the exact progress it names is hidden from every

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 
 _DISTANCES = (1, 2, 4)
@@ -48,7 +48,7 @@ _State = tuple[_Capital, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Guaranteed:
+class Guaranteed(Detector):
     """Stop once it is proven, at error alpha over the whole run, that the score's true mean has fallen.
 
     Null: each score is the mean of `items` scores in [low, high], independent given the past, and its mean given

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 
 _State = tuple[float | None, int]
 
 
 @dataclass(frozen=True, slots=True)
-class KDeclines:
+class KDeclines(Detector):
     """Stop when each of the last `k` evals scored lower than the one before it by more than `min_delta`.
 
     Source: the paper, decline detector (k = 2 found best). With `mode` min, "lower" reads "higher". A tie or

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from evalstopd.core.detectors.verdict import KEEP_GOING, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView
 
 _State = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LossPlateau:
+class LossPlateau(Detector):
     """Stop when the training loss fell by less than `min_gain` over the last `window` evals.
 
     The paper's competitor; `min_gain`, in units of the loss, is fitted to its recall. An eval without a

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from evalstopd.core.detectors.verdict import KEEP_GOING, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Detector, Verdict
 from evalstopd.core.model import Eval, JobView
 
 
 @dataclass(frozen=True, slots=True)
-class Never:
+class Never(Detector):
     """Let every run go on."""
 
     @property

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 
 _State = tuple[float | None, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Detector):
     """Stop after `patience` evals in a row that are not better than the best by more than `min_delta`.
 
     The semantics of Keras' EarlyStopping and the Hugging Face Trainer's EarlyStoppingCallback, where the

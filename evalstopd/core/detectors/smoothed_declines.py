@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from evalstopd.core.curve import is_score
-from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Stop, Verdict
+from evalstopd.core.detectors.verdict import KEEP_GOING, Declining, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView, Mode
 from evalstopd.core.noise import from_curve
 
@@ -22,7 +22,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothedDeclines:
+class SmoothedDeclines(Detector):
     """Stop when the smoothed score fell k times in a row and lies below its best by more than its noise explains.
 
     The smoothed score is an exponential moving average with weight `ema` for the newest eval (1: none). A fall

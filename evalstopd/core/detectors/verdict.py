@@ -1,6 +1,6 @@
 """What a detector answers after an eval, and the fold that makes every detector a function of the curve."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +45,8 @@ class Detector(Protocol):
     The state is a plain value of the rule's own; it may be thrown away and folded anew at any time.
     """
 
+    __slots__ = ()
+
     @property
     def spec(self) -> str:
         """Return the rule with its parameters as text, the form that `registry.detector` reads."""
@@ -55,13 +57,22 @@ class Detector(Protocol):
     def step(self, state: Any, point: Eval) -> tuple[Any, Verdict]:
         """Take one eval in step order; a score that is not finite must change nothing."""
 
+    def take(self, state: Any, point: Eval) -> Any:
+        """Take one eval of which no verdict is asked: return the state that `step` returns."""
+        return self.step(state, point)[0]
 
-def fold(detector: Detector, job: JobView, evals: Iterable[Eval]) -> tuple[Verdict, ...]:
-    """Return the verdict after each eval of a curve; scores that are not finite are passed over."""
+
+def fold(detector: Detector, job: JobView, evals: Sequence[Eval], since: int = 0) -> tuple[Verdict, ...]:
+    """Return the verdict after each eval of a curve, or after those from the place `since` on.
+
+    Scores that are not finite are passed over and have no place.
+    """
+    scored = [point for point in evals if is_score(point.score)]
     state = detector.start(job)
+    for point in scored[:since]:
+        state = detector.take(state, point)
     verdicts: list[Verdict] = []
-    for point in evals:
-        if is_score(point.score):
-            state, verdict = detector.step(state, point)
-            verdicts.append(verdict)
+    for point in scored[since:]:
+        state, verdict = detector.step(state, point)
+        verdicts.append(verdict)
     return tuple(verdicts)
