@@ -1,8 +1,9 @@
 """The daemons' signs of life: noted after each pass, shown by `status --daemon`, and whether they are good enough."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evalstopd.errors import EvalstopError
 from evalstopd.loop import TickReport
@@ -13,6 +14,7 @@ _log = logging.getLogger("evalstopd")
 LATE_TICKS = 3
 _LATE_LEAST_S = 60.0
 _LONGEST = 500
+_NONE: Mapping[str, Lease] = MappingProxyType({})
 _LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
 
 
@@ -69,18 +71,18 @@ class PulseRow:
 
 
 def pulse_rows(
-    pulses: Sequence[Pulse], now_s: float, tick_s: float, lease: Lease | None = None
+    pulses: Sequence[Pulse], now_s: float, tick_s: float, leases: Mapping[str, Lease] = _NONE
 ) -> tuple[PulseRow, ...]:
     """Return the daemons, who leads first; `good` are those whose last good pass is young enough.
 
-    That is at most three periods, and a minute, ago. Where there is a lease it says who leads, for a daemon that was
-    killed cannot say any more that it does not.
+    That is at most three periods, and a minute, ago. `leases` has each lease by its name: it says who leads, for a
+    daemon that was killed cannot say any more that it does not.
     """
     late_s = max(LATE_TICKS * tick_s, _LATE_LEAST_S)
     rows = [
         PulseRow(
             each.name,
-            _role(each, lease),
+            _role(each, leases.get(lease_of(each))),
             each.pid,
             now_s - each.at_s,
             None if each.good_s is None else now_s - each.good_s,
@@ -92,6 +94,11 @@ def pulse_rows(
         for each in pulses
     ]
     return tuple(sorted(rows, key=lambda row: (row.role != _LEADS, row.name)))
+
+
+def lease_of(pulse: Pulse) -> str:
+    """Return the name of the lease that the daemon holds or waits for."""
+    return pulse.name.rpartition("@")[0]
 
 
 def _role(pulse: Pulse, lease: Lease | None) -> str:

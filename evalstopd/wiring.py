@@ -56,7 +56,7 @@ from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
 from evalstopd.priorities import Place, places, still_set, told_back, told_still_set
-from evalstopd.pulse import NotePulse, PulseRow, alive, missed, pulse_rows, told
+from evalstopd.pulse import NotePulse, PulseRow, alive, lease_of, missed, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -510,8 +510,9 @@ def _daemons(settings: Settings) -> str:
 def daemon_rows(settings: Settings) -> tuple[PulseRow, ...]:
     """Return the daemons that worked on the store within a week, and which of them leads."""
     store = make_checked_store(settings)
-    lease = store.leader(settings.store.lease)
-    return pulse_rows(store.pulses(), SystemClock().now_s(), settings.daemon.tick_s, lease)
+    pulses = store.pulses()
+    leases = {name: lease for name in set(map(lease_of, pulses)) if (lease := store.leader(name)) is not None}
+    return pulse_rows(pulses, SystemClock().now_s(), settings.daemon.tick_s, leases)
 
 
 def _priorities(settings: Settings) -> str:

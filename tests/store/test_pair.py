@@ -216,7 +216,9 @@ def test_both_daemons_of_a_pair_on_one_host_are_shown_and_who_leads_now(pair: Pa
     """Killed, taken over, started again, told to end: on real processes and PostgreSQL."""
 
     def roles() -> dict[str, tuple[str, int, bool]]:
-        rows = pulse_rows(pair.store.pulses(), time.time(), TICK_S, pair.lease())
+        rows = pulse_rows(
+            pair.store.pulses(), time.time(), TICK_S, {"evalstopd": lease} if (lease := pair.lease()) else {}
+        )
         return {row.name.partition("@")[2][len(host) :]: (row.role, row.pid, row.good) for row in rows}
 
     host = os.uname().nodename
