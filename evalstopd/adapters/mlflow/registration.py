@@ -10,6 +10,7 @@ at it before there is a model of ours: there, one that no version came of is rem
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
@@ -50,7 +51,9 @@ class Registration:
         try:
             version = self._held(name, checkpoint) or self._made(name, checkpoint)
         except Rejected:
-            self._tidy(name, checkpoint)
+            # Why there is no version is what is told, whatever is said to this.
+            with suppress(Rejected):
+                self._tidy(name, checkpoint)
             raise
         # Only ever forward: a version that had to wait must not take the alias from a later one.
         if aliased < version:
