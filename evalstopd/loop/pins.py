@@ -63,8 +63,12 @@ class PinDesk:
         if pin.state is PinState.OUTDATED:
             pin = self._keep(after, self._renew(pin))
         if pin.state is PinState.WANTED:
-            odd = _odd_step(pin.step)
-            self._keep(after, replace(pin, state=PinState.LOST, why=odd) if odd else self._pin(pin))
+            self._keep(after, self._odd(pin) or self._pin(pin))
+
+    def _odd(self, pin: Pin) -> Pin | None:
+        """Return the pin as lost where no checkpoint can be of its step."""
+        odd = odd_step(pin.step)
+        return replace(pin, state=PinState.LOST, why=f"no checkpoint is looked for: {odd}") if odd else None
 
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
@@ -174,12 +178,12 @@ class PinDesk:
         return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
 
 
-def _odd_step(step: int) -> str:
-    """Return why no checkpoint can be of this step; empty where one can."""
+def odd_step(step: int) -> str:
+    """Return why the keeper is asked nothing of this step; empty where it may be."""
     if 0 <= step <= _MOST_STEP:
         return ""
     said = "is below 0" if step < 0 else "has more than 15 digits"
-    return f"no checkpoint is looked for: step {step} {said}; log evals at the training's own steps, which count from 0"
+    return f"step {step} {said}; log evals at the training's own steps, which count from 0"
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:
