@@ -47,7 +47,7 @@ def _filter(cluster: str, raw_id: int) -> str:
 def _runs(now: Pass, experiments: Sequence[str], wanted: str) -> tuple[RunFacts, ...]:
     found: list[RunFacts] = []
     for answer in pages(now, "/runs/search", {"experiment_ids": list(experiments), "filter": wanted}, MOST_RUNS + 1):
-        found += [facts_of(each) for each in fields.items(answer.get("runs"), "runs")]
+        found += [facts_of(each) for each in fields.items(answer.body.get("runs"), "runs")]
         if len(found) > MOST_RUNS:
             raise TooMuch(f"more than {MOST_RUNS} running runs call themselves this job's")
     return tuple(found)

@@ -19,7 +19,7 @@ def runs_of(http: Http, experiment: str, most: int) -> tuple[RunFacts, ...]:
     found: list[RunFacts] = []
     asked = {"experiment_ids": [_experiment_id(http, experiment)], "order_by": ["attributes.start_time DESC"]}
     for page in pages(http, "/runs/search", asked, _PAGE):
-        found += [facts_of(item) for item in fields.items(page.get("runs"), "runs")]
+        found += [facts_of(item) for item in fields.items(page.body.get("runs"), "runs")]
         if len(found) >= most:
             break
     return tuple(found[:most])

@@ -8,7 +8,7 @@ from evalstopd.adapters.mlflow.problems import TooLong
 from evalstopd.errors import Unavailable
 
 
-def pages(http: Asks, path: str, asked: Mapping[str, object], size: int) -> Iterator[Mapping[str, object]]:
+def pages(http: Asks, path: str, asked: Mapping[str, object], size: int) -> Iterator[Answer]:
     """Yield the answers to a search, of at most `size` entries each. Raises Unavailable or Rejected.
 
     TooLong: a single entry is beyond what is read of any answer.
@@ -16,7 +16,7 @@ def pages(http: Asks, path: str, asked: Mapping[str, object], size: int) -> Iter
     token, seen = "", {""}
     while True:
         answer, size = _page(http, path, {**asked, "page_token": token} if token else asked, size)
-        yield answer.body
+        yield answer
         token = fields.text(answer.body.get("next_page_token"), "page token")
         if not token:
             return

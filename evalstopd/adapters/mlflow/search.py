@@ -38,7 +38,7 @@ def experiments(http: Asks, view: View) -> tuple[str, ...]:
     """Return the newest experiments' ids. Raises Unavailable or Rejected."""
     asked = {"view_type": view, "order_by": ["creation_time DESC"]}
     answers = pages(http, "/experiments/search", asked, _PAGE)
-    listed = chain.from_iterable(fields.items(each.get("experiments"), "experiments") for each in answers)
+    listed = chain.from_iterable(fields.items(each.body.get("experiments"), "experiments") for each in answers)
     return tuple(_id_of(item) for item in islice(listed, _MOST_EXPERIMENTS))
 
 
