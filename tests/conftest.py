@@ -43,14 +43,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Never look for garbage among the thousands of tests themselves; refuse to spread what shares real parts."""
+def pytest_collection_finish() -> None:
+    """Never look for garbage among the thousands of tests themselves."""
     gc.collect()
     gc.freeze()
-    if session.config.getoption("loadgroup", default=False):
-        for item in session.items:
-            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
-                raise pytest.UsageError(f"this pytest-xdist does not keep groups together, {item.nodeid} among them")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse to spread what shares real parts: its group is behind the test's name, or pytest-xdist knows of none."""
+    if item.config.getoption("loadgroup", default=False) and item.get_closest_marker("xdist_group"):
+        assert "@" in item.nodeid.rpartition("]")[2], "pytest-xdist does not keep groups together with this pytest"
 
 
 @pytest.hookimpl(wrapper=True)
