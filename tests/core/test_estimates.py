@@ -16,6 +16,7 @@ from evalstopd.core.estimates import (
     Asked,
     History,
     PastLife,
+    Tally,
     bin_of,
     is_own_end,
     kin_of,
@@ -218,6 +219,68 @@ def test_faded_kin_and_a_flood_of_names_are_not_kept() -> None:
     assert all(kin.name for kin in surplus)
 
 
+def test_of_a_flood_of_names_those_of_which_most_is_known_are_kept_for_each_user_and_account() -> None:
+    """What was cut short counts as well; and a name that ran once is worth less than one that ran twice."""
+    twice = [lived(name=f"n{n}", state=("COMPLETED", "CANCELLED")[n % 2]) for n in range(MOST_NAMES)]
+    once = [lived(name=f"once{n}") for n in range(5)]
+    others = [lived(name=f"n{n}", user="bob") for n in range(MOST_NAMES)]
+    elsewhere = [lived(name=f"n{n}", account="bio") for n in range(MOST_NAMES)]
+    known = history(*once, *twice, *twice, *others, *elsewhere)
+
+    assert set(known.surplus()) == {kin_of("alice", "ml", each.name)[-1] for each in once}
+
+
+def test_a_copy_changes_by_itself() -> None:
+    known = history(*[lived(0.1)] * 20)
+    known.read_until(7.0)
+    copy = known.copy()
+    before = length(known)
+    assert (copy.read_s, length(copy), copy.tallies == known.tallies) == (7.0, before, True)
+    for _ in range(99):
+        copy.add(lived(0.9))
+        copy.add(lived(0.9, state="CANCELLED"))
+
+    assert length(copy) > 2 * before
+    assert length(known) == before
+    assert known.tallies == history(*[lived(0.1)] * 20).tallies
+
+
+def test_a_copied_tally_fades_by_itself() -> None:
+    tally = Tally(0.0)
+    tally.add(use_of(lived(0.5)), 0.0)  # type: ignore[arg-type]
+    copy = tally.copy()
+    copy.fade(HALF_LIFE_S)
+
+    assert (tally.at_s, sum(tally.ended), copy.at_s, sum(copy.ended)) == (0.0, 1.0, HALF_LIFE_S, 0.5)
+
+
+def test_a_job_of_a_queue_is_estimated_by_its_own_user_and_account() -> None:
+    def job(user: str, account: str) -> Job:
+        return Job("c", f"{user}-{account}", 1, 1, user, Phase.PENDING, "", 0, None, 0, 1, account, name="train",
+                   time_limit_s=36000)  # fmt: skip
+
+    whose = {("alice", "ml"): 0.1, ("alice", "bio"): 0.4, ("bob", "ml"): 0.8}
+    known = history(*(lived(share, user=user, account=of) for (user, of), share in whose.items() for _ in range(40)))
+    found = lengths(known, [job(*each) for each in whose], 5000.0)
+
+    assert {name: each.length_s for name, each in found.items()} == {
+        f"{user}-{account}": length(known, user=user, account=account) for user, account in whose
+    }
+    assert len({each.length_s for each in found.values()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("started_s", "length_s"), [(None, 60.0), (5000, 60.0), (5900, 60.0), (4999, 200.0)]
+)  # fmt: skip
+def test_only_who_has_begun_can_have_outrun_the_shortest_jobs(started_s: int | None, length_s: float) -> None:
+    """Here all used less than 1/256 of their limits; and Slurm's clock may be ahead of ours."""
+    known = history(*[lived(0.003, 1e6)] * 40)
+    phase = Phase.PENDING if started_s is None else Phase.RUNNING
+    job = Job("c", "1", 1, 1, "alice", phase, "", 0, started_s, 0, 1, "ml", name="train", time_limit_s=200)
+
+    assert lengths(known, [job], 5000.0)["1"].length_s == length_s
+
+
 def test_a_job_without_account_or_user_is_counted_once_and_for_nobody_else() -> None:
     known = history(lived(account=""), lived(user="", account=""))
 
@@ -228,7 +291,9 @@ def test_a_job_without_account_or_user_is_counted_once_and_for_nobody_else() -> 
 def test_what_is_forgotten_tells_nothing_any_more() -> None:
     known = history(*[lived(0.1)] * 20)
     assert length(known) < 2 * HOUR_S
-    known.forget(list(known.tallies))
+    every = list(known.tallies)
+    known.forget(every)
+    known.forget(every)
 
     assert length(known) == 10 * HOUR_S
 

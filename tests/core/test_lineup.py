@@ -13,10 +13,12 @@ from evalstopd.core.lineup import (
     Waiting,
     bounded,
     by_lever,
+    is_of,
     limits,
     line_up,
     unit_of,
     waiting_of,
+    wanted_key,
 )
 from evalstopd.core.losses import drop_per_s
 from evalstopd.core.model import Job, JobKey, Phase, Point
@@ -45,6 +47,34 @@ def waiting(job_id: str, submitted_s: int) -> Waiting:
 @pytest.mark.parametrize(("job_id", "unit"), [("7", "7"), ("9_3", "9"), ("9_[1-4%2]", "9")])
 def test_an_array_is_one_unit(job_id: str, unit: str) -> None:
     assert unit_of(job(job_id)) == unit
+
+
+@pytest.mark.parametrize(
+    ("fields", "same"),
+    [
+        ({}, True),
+        ({"submitted_s": 500}, False),
+        ({"submitted_s": 500, "restarts": 1}, True),
+        ({"job_id": "7_3"}, True),
+        ({"job_id": "8", "restarts": 1}, False),
+        ({"uid": 1002, "restarts": 1}, False),
+        ({"cluster": "d", "restarts": 1}, False),
+    ],
+)
+def test_a_moved_job_is_known_again_in_later_lives_and_never_taken_for_another(
+    fields: dict[str, object], same: bool
+) -> None:
+    """A requeue renews the submit time; a new job under an old id has one of its own."""
+    assert is_of(MOVED, job(**fields)) is same
+
+
+@pytest.mark.parametrize(
+    ("spec", "key"), [("sjf-est", (60.0,)), ("srtf-est", (40.0,)), ("fifo", (150.0,)), ("loss-aware", (1.0, -0.5))]
+)
+def test_what_a_job_is_ranked_by_is_what_is_known_of_it(spec: str, key: tuple[float, ...]) -> None:
+    known = Known({"7": 60.0}, {"7": 20.0}, {"7": 0.5})
+
+    assert wanted_key(waiting("7", 150), known, replace(FIFO, policy=policy(spec)), 200.0) == key
 
 
 def test_equal_submit_times_go_by_number_and_not_by_spelling() -> None:
@@ -208,6 +238,7 @@ def losses(*points: tuple[int, float, int]) -> list[Point]:
         ([(2, 4.0, 2000), (1, 5.0, 0)], 0.5),
         ([(1, 9.0, 0), (2, 5.0, 1000), (3, 4.0, 3000)], 0.5),
         ([(1, 5.0, 0), (2, float("nan"), 1000), (3, float("-inf"), 2000), (4, 3.0, 4000)], 0.5),
+        ([(1, 5.0, 0), (2, 4.75, 500)], 0.5),
         ([(1, 5.0, 1000), (2, 4.0, 1000)], None),
         ([(1, 5.0, 2000), (2, 4.0, 1000)], None),
         ([(1, 1e308, 0), (2, -1e308, 1)], None),

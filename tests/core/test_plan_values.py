@@ -311,6 +311,13 @@ def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
     assert chosen(WEIGHED, replace(SAFE, step=55)) == [20]
 
 
+def test_a_logged_model_is_chosen_where_a_stop_may_rest_on_one() -> None:
+    logged = replace(SAFE, state=PinState.LOGGED)
+
+    assert chosen(WEIGHED, logged) == [20]
+    assert chosen(case(LUCKY, rule="drop-test-safe:sigma=0.01", logged_models=True), logged) == [50]
+
+
 def test_where_less_is_better_the_choice_is_mirrored() -> None:
     mirrored = case(
         [each._replace(score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
