@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
@@ -315,6 +316,9 @@ def test_a_logged_model_is_chosen_where_a_stop_may_rest_on_one() -> None:
     logged = replace(SAFE, state=PinState.LOGGED)
 
     assert chosen(WEIGHED, logged) == [20]
+    assert chosen(
+        case(LUCKY, rule="drop-test-safe:sigma=0.01", logged_models=True), replace(SAFE, state=PinState.WANTED)
+    ) == [20]
     assert chosen(case(LUCKY, rule="drop-test-safe:sigma=0.01", logged_models=True), logged) == [50]
 
 
@@ -356,3 +360,45 @@ def test_a_job_without_any_pin_keeps_the_maximum() -> None:
         found = decided(case(LUCKY, rule="drop-test-safe:sigma=0.01", rung=rung))
 
         assert [each.evidence.chosen_step for each in (*found.intents, *found.would_be)] == [20]
+
+
+OWN = OwnerLog("log.json", "d" * 64, {"acc": tuple((each.step, each.score) for each in evals(*FALL))})
+BORNE_OUT = f"steps 20 to 40 and the verdict as in the owner's log.json, SHA-256 {'d' * 64}"
+
+
+def held_back(log: OwnerLog | NoLog, *scores: float, arrived_s: float = EARLIER_S) -> Case:
+    """Return a job that would be stopped but for the ceiling of an open server, with its owner's log."""
+    return replace(case(evals(*(scores or FALL), arrived_s=arrived_s), rung=Rung.WARN), log=log)
+
+
+def test_a_stop_that_the_owners_log_bears_out_is_decided_on_the_enforce_rung_and_says_so() -> None:
+    found = decided(held_back(OWN))
+    (intent,) = found.intents
+
+    assert intent.evidence == replace(EVIDENCE, corroborated=BORNE_OUT)
+    assert (intent.rung, found.doubts) == (Rung.ENFORCE, ())
+    assert [each.step for each in found.pins] == [20]
+
+
+def test_it_is_decided_at_the_last_eval_that_the_log_reaches() -> None:
+    """Also where the readings that brought it are long past."""
+    (intent,) = decided(held_back(OWN, *FALL, 0.5)).intents
+
+    assert (intent.evidence, intent.rung) == (replace(EVIDENCE, corroborated=BORNE_OUT), Rung.ENFORCE)
+
+
+def test_a_stop_that_the_log_does_not_bear_out_stays_below_the_ceiling_and_the_doubt_is_told() -> None:
+    found = decided(held_back(NoLog("no log was found")))
+    (intent,) = found.intents
+
+    assert (intent.rung, intent.evidence) == (Rung.WARN, EVIDENCE)
+    assert found.doubts == ((KEY, "no log was found"),)
+
+
+def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:
+    soon = NoLog("no log was found yet", later=True)
+    waits = decided(held_back(soon))
+
+    assert (waits.intents, waits.doubts, [each.step for each in waits.pins]) == ((), (), [20])
+    late = decided(held_back(soon, arrived_s=NOW_S - 601.0))
+    assert ([each.rung for each in late.intents], late.doubts) == ([Rung.WARN], ((KEY, "no log was found yet"),))
