@@ -103,7 +103,8 @@ class RunQuery:
 
     Without a metric the run's facts alone are read. `items` is the number of items behind each of its evals, where the
     site knows it and the run may not say (0: no). With `fresh` the facts must be read now; else what stood still for
-    long may be remembered, but for whether the run was deleted.
+    long may be remembered, but for whether the run was deleted. `dataset` is the one whose points are wanted where the
+    metric has those of several (core/datasets); `apart` tells that they were told apart from others when last read.
     """
 
     run_id: str
@@ -111,6 +112,8 @@ class RunQuery:
     proxy: str = ""
     items: int = 0
     fresh: bool = False
+    dataset: str = ""
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,15 @@ class RunReading:
     """One run as read: its facts and every point of the metric asked for (life and arrival not set).
 
     Points have their standard error, as far as what is logged beside the metric tells it (core/logged). `proxy`
-    has the points of the query's proxy; none where they could not be read.
+    has the points of the query's proxy; none where they could not be read. Of several datasets under the metric's name
+    the points are those of `dataset` alone; `untold` says why they could not be told apart, and then all are here.
     """
 
     facts: RunFacts
     points: tuple[Point, ...]
     proxy: tuple[Point, ...] = ()
+    dataset: str = ""
+    untold: str = ""
 
 
 class MetricsSource(Protocol):

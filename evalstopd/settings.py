@@ -155,6 +155,7 @@ class RuleSettings(_Part):
 
     `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
     `metrics` are patterns of names to choose from, best first, after `metric`; `modes` says which way is better.
+    `dataset` is the name or digest of the one that judges where a metric has the evals of several.
     """
 
     rung: _RungWord = Rung.OBSERVE
@@ -165,6 +166,7 @@ class RuleSettings(_Part):
     mode: Mode = Mode.MAX
     metrics: tuple[str, ...] = ()
     modes: dict[str, Mode] = {}
+    dataset: str = Field(default="", max_length=265)
     partitions: tuple[str, ...] = ()
     exempt_accounts: tuple[str, ...] = ()
     candidates: int = Field(default=3, ge=1, le=20)
@@ -446,6 +448,7 @@ def make_rules(settings: Settings) -> Rules:
         mode=settings.rules.mode,
         metrics=settings.rules.metrics,
         modes=tuple(settings.rules.modes.items()),
+        dataset=settings.rules.dataset,
         partitions=settings.rules.partitions,
         exempt_accounts=settings.rules.exempt_accounts,
         server=settings.mlflow.server,

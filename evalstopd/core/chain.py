@@ -192,6 +192,8 @@ def batch(each: Batch) -> Entry:
             repr(float(p.value)),
             float(p.arrived_s) + 0.0,
             repr(p.stderr),
+            # Of most there is none: their rows stay as they were sealed before there were any.
+            *([p.dataset] if p.dataset else []),
         ]
         for p in each.points
     )

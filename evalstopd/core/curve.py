@@ -1,7 +1,7 @@
 """The curve of a job: the evals of all its lives and runs, one score per step, in step order."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from evalstopd.core.model import Eval, Mode, Point
@@ -13,6 +13,11 @@ _LARGEST_SCORE = 1e308
 def is_score(value: float | None) -> bool:
     """Tell whether a value can count as a score; missing, NaN and infinite ones neither count nor reset."""
     return value is not None and -_LARGEST_SCORE < value < _LARGEST_SCORE
+
+
+def series(points: Iterable[Point], metric: str, dataset: str = "") -> Iterator[Point]:
+    """Yield the points of one series: of a metric, and of the dataset that they were told apart by; empty: of none."""
+    return (each for each in points if (each.metric, each.dataset) == (metric, dataset))
 
 
 def curve(points: Iterable[Point]) -> tuple[Eval, ...]:

@@ -30,14 +30,14 @@ def of_this_life(watch: Watch) -> EarlyWarning | None:
 def stands(watch: Watch, terms: Terms) -> bool:
     """Tell whether the owner is known to have been told of the very decline that the curve now shows.
 
-    A new best withdraws the warning, and so does another rule, metric or direction. What was said on the warn rung,
-    that nothing would be done, is no notice for enforce.
+    A new best withdraws the warning, and so does another rule, metric, dataset or direction. What was said on the
+    warn rung, that nothing would be done, is no notice for enforce.
     """
     early = of_this_life(watch)
     if early is None or early.told_s is None or early.rung < terms.rung:
         return False
-    then = (early.best_step, early.rule, early.metric, early.mode)
-    return then == (watch.best_step, terms.rule, terms.metric, terms.mode.value)
+    then = (early.best_step, early.rule, early.metric, early.mode, early.dataset)
+    return then == (watch.best_step, terms.rule, terms.metric, terms.mode.value, terms.dataset)
 
 
 def told_s(watch: Watch, terms: Terms) -> float | None:
@@ -60,4 +60,5 @@ def _warning(watch: Watch, terms: Terms, answer: Declining, now_s: float) -> Ear
         mode=terms.mode.value,
         notice_s=terms.notice_s,
         action=terms.action.value,
+        dataset=terms.dataset,
     )

@@ -18,6 +18,7 @@ _EVAL_REWARD = "eval_reward"
 _SET_SIZE = "eval-set-size"
 DIRECTION = "direction"
 MIXED = "several-series"
+UNTOLD = "untold-dataset"
 _SIZE_CHANGE = 1.5
 _TOGETHER = 3
 _SMALLEST_SET, _LARGEST_SET = 10, 1e9
@@ -135,7 +136,8 @@ _PROXY = Caution(
 )
 REFUSING = frozenset(each.code for each in (_PREFERENCE_LOSS, _TRAINING_METRIC, _PROXY)) | {
     _SET_SIZE,
-    "direction",
-    "several-series",
+    DIRECTION,
+    MIXED,
+    UNTOLD,
 }
 """The codes of cautions that refuse: what such a job's evals did says nothing of a rule."""

@@ -57,7 +57,8 @@ class Evidence:
     `best_step` is the maximum over the curve. `chosen_step` has the best smoothed score of it and the pinned
     checkpoints, for rules that reckon with noise; None for others. `k_before_step` is where the paper
     takes its checkpoint (k evals before the trigger), only recorded. `stderrs` are the scores' standard errors,
-    empty where none was logged. `corroborated` says by which log of the owner's the ceiling of an open server was
+    empty where none was logged. `dataset` is the one whose evals these are, where the metric had those of several and
+    they were told apart. `corroborated` says by which log of the owner's the ceiling of an open server was
     lifted for this stop; empty where it was not.
     """
 
@@ -80,6 +81,7 @@ class Evidence:
     chosen_step: int | None = None
     stderrs: tuple[float | None, ...] = ()
     corroborated: str = ""
+    dataset: str = ""
 
     @property
     def kept_step(self) -> int:
@@ -163,7 +165,7 @@ class Situation:
     """What this pass sees of an intent's job.
 
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
-    restarts together, `same_terms` rule, metric and direction. `fresh` tells whether this pass read the run's
+    restarts together, `same_terms` rule, metric, direction and dataset. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
     it waits there until it is released, `later` how the life in which it was held ended. `logged_models` tells whether
     a logged model may be what the stop rests on.
@@ -338,7 +340,7 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.killed, "the kill switch is set"),
         (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
         (see.rung > intent.rung, f"the job's rung is now {see.rung.word}: its next eval decides anew"),
-        (not see.same_terms, "the job is now judged by another rule or metric"),
+        (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
         (see.stale, "its evals could not be read for too long"),
     )

@@ -162,7 +162,8 @@ class Point:
     """One metric value as a tracker holds it. `value` may be NaN or infinite; `timestamp_ms` is the client's clock.
 
     `life` is the life it was evaluated in, one below the present where it is history: there before the job's
-    present life first read the run.
+    present life first read the run. `dataset` (core/datasets) is empty but where the points of several datasets were
+    told apart.
     """
 
     run_id: str
@@ -173,6 +174,7 @@ class Point:
     arrived_s: float = 0.0
     stderr: float | None = None
     metric: str = ""
+    dataset: str = ""
 
 
 class Eval(NamedTuple):

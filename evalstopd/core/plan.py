@@ -187,6 +187,7 @@ def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) ->
         rule_now=terms.rule,
         metric_now=terms.metric,
         mode_now=terms.mode,
+        dataset_now=terms.dataset,
     )
 
 
@@ -313,6 +314,7 @@ def _evidence(case: Case, watch: Watch, stop: Stop, chosen_step: int | None, sta
         version=stamp.version,
         chosen_step=chosen_step,
         stderrs=_stderrs(case.evals),
+        dataset=terms.dataset,
     )
 
 

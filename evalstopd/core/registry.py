@@ -55,13 +55,14 @@ def model_name(template: str, key: JobKey, account: str) -> str:
 
 def version_tags(intent: Intent) -> Mapping[str, str]:
     """Return what a model version's readers are told."""
+    dataset = {"evalstop.dataset": intent.evidence.dataset} if intent.evidence.dataset else {}
     return {
         "evalstop.job": intent.key.job_id,
         "evalstop.step": str(intent.evidence.kept_step),
         "evalstop.metric": intent.evidence.metric,
         "evalstop.checkpoint": intent.kept_path,
         "evalstop.intent": intent.id,
-    }
+    } | dataset
 
 
 def _safe(part: str) -> str:

@@ -52,7 +52,7 @@ class Rules:
     the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
     With `logged_models` a stop may rest on a checkpoint that is nothing but a logged model of a run whose points are
     trusted. `trust` says which proofs of a binding count beside the comment. Of `actions` the first that fits a job
-    says how it is stopped, else `action`.
+    says how it is stopped, else `action`. `dataset` judges where a metric has the evals of several.
     """
 
     rung: Rung = Rung.OBSERVE
@@ -76,6 +76,7 @@ class Rules:
     trust: Trust = COMMENT_ONLY
     actions: tuple[ActionRule, ...] = ()
     logged_models: bool = False
+    dataset: str = ""
 
     def action_for(self, partition: str, metric: str, rule: str) -> StopAction:
         """Return how a job of a partition, with a metric and judged by a rule, is stopped."""
@@ -138,6 +139,7 @@ def site_terms(rules: Rules, partition: str = "") -> Terms:
         action=rules.action_for(partition, metric, rules.rule),
         items=rules.items,
         logged_models=_models_count(rules),
+        dataset=rules.dataset,
     )
 
 
@@ -146,7 +148,7 @@ def standing(
 ) -> Standing:
     """Return the terms a job is judged by now: those it was first seen with, loosened, never tightened.
 
-    The owner may lower the rung and choose metric, direction and k (and with k the paper's rule, whatever the
+    The owner may lower the rung and choose metric, dataset, direction and k (and with k the paper's rule, whatever the
     site's). The owner's word `enforce`, or for one stop the owner's own log (`corroborated`), lifts the
     ceiling of an open server, never the site's own rung.
     """
@@ -165,6 +167,7 @@ def standing(
         action=first.action.at_most(rules.action_for(partition, metric, rule)),
         items=_fewest(first, wishes, rules),
         logged_models=first.logged_models and _models_count(rules),
+        dataset=wishes.dataset or first.dataset,
     )
     if not held:
         return Standing(terms, why)

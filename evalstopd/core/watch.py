@@ -13,7 +13,8 @@ class Terms:
     `trusted` tells whether the points may cost a job without its owner asking for it; `notice_s` is the owner's
     notice in seconds; `action` is the harshest stop that the job may meet; `items` the number of items behind an
     eval, where the site says it (0: unknown). With `logged_models` a checkpoint that is nothing but a logged model of
-    the run's may be what a stop rests on.
+    the run's may be what a stop rests on. `dataset` says which dataset's evals judge it, where the metric has those of
+    several (core/datasets).
     """
 
     rung: Rung
@@ -25,6 +26,7 @@ class Terms:
     action: StopAction = StopAction.CANCEL
     items: int = 0
     logged_models: bool = False
+    dataset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class EarlyWarning:
 
     `count` of `of` is the verdict at `step`. `told_s` is when the message was known to be sent: None while that is
     open, and for good after a crash. `failed` says why it could not be sent. `best_step`, rung, rule, metric,
-    mode, notice and the way jobs are stopped are what it was said under.
+    mode, dataset, notice and the way jobs are stopped are what it was said under.
     """
 
     restarts: int
@@ -65,6 +67,7 @@ class EarlyWarning:
     told_s: float | None = None
     failed: str = ""
     action: str = StopAction.CANCEL.value
+    dataset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Watch:
     `started_s` when Slurm says that the present life started, `limit_end_s` when its time limit would end it (None
     where that is not known). `proof` is what bound the run to the job; `read_life` is the life in which the run was
     last read well. `rung_now` and the like are in effect after the owner's
-    wishes and the ceiling; empty before the first judgement. `early` is the last early warning, of whichever life.
+    wishes and the ceiling; empty before the first judgement. `dataset_now` is the dataset whose points alone judged
+    it, as they were told apart; empty where nothing was. `early` is the last early warning, of whichever life.
     """
 
     key: JobKey
@@ -107,6 +111,7 @@ class Watch:
     rule_now: str = ""
     metric_now: str = ""
     mode_now: Mode = Mode.MAX
+    dataset_now: str = ""
     reads: Reads = Reads()
     vanished_s: float | None = None
     ending: Ending | None = None
@@ -119,7 +124,7 @@ def in_effect(watch: Watch) -> Terms:
         return watch.terms
     items = watch.terms.items if watch.metric_now == watch.terms.metric else 0
     now = replace(watch.terms, rung=watch.rung_now, rule=watch.rule_now, metric=watch.metric_now, mode=watch.mode_now)
-    return replace(now, items=items)
+    return replace(now, items=items, dataset=watch.dataset_now)
 
 
 class PinState(StrEnum):

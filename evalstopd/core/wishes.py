@@ -29,7 +29,8 @@ class Signal:
 class Wishes:
     """The tokens of one comment. `faults` is not empty where they contradict: then nothing may be done.
 
-    `undo` is the id of a stopped job whose work this one takes up again; `output` the folder of its checkpoints.
+    `undo` is the id of a stopped job whose work this one takes up again; `output` the folder of its checkpoints;
+    `dataset` the one that judges it where its metric has the evals of several.
     """
 
     run_id: str | None = None
@@ -42,6 +43,7 @@ class Wishes:
     faults: tuple[str, ...] = ()
     undo: str | None = None
     output: str | None = None
+    dataset: str | None = None
 
 
 @lru_cache(maxsize=_MOST_COMMENTS)
@@ -106,6 +108,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
         "evalstop": ("rung", _rung),
         "evalstop_metric": ("metric", _matching(r"[0-9A-Za-z_./:@+-]{1,250}")),
         "evalstop_mode": ("mode", Mode),
+        "evalstop_dataset": ("dataset", _matching(r"[0-9A-Za-z_./:@+=-]{1,265}")),
         "evalstop_k": ("k", lambda value: int(_matching(r"[1-9]\d?")(value))),
         "evalstop_signal": ("signal", _signal),
         "evalstop_output": ("output", _matching(r"[0-9A-Za-z_./@+=-]{1,1000}")),

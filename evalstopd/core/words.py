@@ -61,6 +61,7 @@ def run_tags(intent: Intent) -> Mapping[str, str]:
         "reason": intent.evidence.reason,
         "rule": intent.evidence.rule,
         "metric": intent.evidence.metric,
+        "dataset": intent.evidence.dataset,
         "trigger_step": str(intent.evidence.trigger_step),
         "best_step": str(intent.evidence.best_step),
         "best_score": f"{intent.evidence.best_score:.6g}",

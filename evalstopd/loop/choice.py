@@ -7,7 +7,7 @@ from evalstopd.core.binding import RunFacts
 from evalstopd.core.curve import curve
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
-from evalstopd.core.mixed import mixed_caution
+from evalstopd.core.mixed import mixed_caution, untold_caution
 from evalstopd.core.model import JobKey, Mode
 from evalstopd.core.rules import Rules, standing
 from evalstopd.loop.watched import Seen
@@ -45,7 +45,10 @@ def all_cautions(one: Seen, reading: RunReading, rules: Rules) -> tuple[Caution,
     if not terms.metric:
         return ()
     found = cautions(terms.metric, reading.facts.metrics, curve(reading.points))
-    more = (_direction(one, reading.facts, rules), mixed_caution(reading.points))
+    mixed = mixed_caution(reading.points)
+    if reading.untold:
+        mixed = untold_caution(reading.untold, chosen=bool(terms.dataset))
+    more = (_direction(one, reading.facts, rules), mixed)
     return (*found, *(each for each in more if each is not None))
 
 

@@ -16,13 +16,12 @@ from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdict
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
+from evalstopd.loop.arrivals import Arrivals, arrivals, life_of
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import Book, Changes, EndingQuery, RunReading
-
-_Identity = tuple[str, int, int, float | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,9 @@ class _Bench:
     def judge(self, key: JobKey, bound: Bound) -> _Judged:
         """Judge one job by what was read of the run that it is bound to."""
         one, reading, now_s = self.seen.seen[key], self.seen.readings[key], self.stamp.now_s
-        life = _life_of(one.watch, bound)
-        read = _merged(one.standing.terms.metric, life, reading, self.stored.get(key, ()), now_s)
+        one = _as_read(one, reading)
+        life = life_of(one.watch, bound)
+        read = arrivals(one.standing.terms, life, reading, self.stored.get(key, ()), now_s)
         case = _case(one, bound, reading, read, now_s=now_s, rules=self.seen.rules)
         made, faults = self._plan(case)
         notes = [*_notes(key, self.seen.cautions.get(key, ()), reading, case, now_s)]
@@ -160,62 +160,15 @@ def _known(book: Book, *, killed: bool) -> Known:
     return Known(pins, open_intents, book.triggered, book.booked, killed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """A job's points after a reading: those that are new, and those held whose standard error came later."""
-
-    curve: tuple[Point, ...]
-    new: tuple[Point, ...]
-    completed: tuple[Point, ...]
-
-
-def _merged(
-    metric: str, life: Callable[[Point], int], reading: RunReading, stored: Sequence[Point], now_s: float
-) -> _Merged:
-    """Return what arrived since the last reading, stamped with our time, its metric and the life it belongs to.
-
-    Only the metric that judges the job is its curve.
-    """
-    read = {_identity(point): point for point in reading.points}
-    known: dict[_Identity, Point] = {}
-    completed: list[Point] = []
-    for point in (each for each in stored if each.metric == metric):
-        identity = _identity(point)
-        same = read.get(identity)
-        if point.stderr is None and same is not None and same.stderr is not None:
-            point = replace(point, stderr=same.stderr)  # noqa: PLW2901  the same point, with what was missing
-            completed.append(point)
-        known[identity] = point
-    fresh = (point for identity, point in read.items() if identity not in known)
-    new = tuple(replace(point, metric=metric, life=life(point), arrived_s=now_s) for point in fresh)
-    return _Merged((*known.values(), *new), new, tuple(completed))
+def _as_read(one: Seen, reading: RunReading) -> Seen:
+    """Return the job with the dataset in its terms whose points were told apart: none where they were not."""
+    standing = one.standing
+    if standing.terms.dataset == reading.dataset:
+        return one
+    return replace(one, standing=replace(standing, terms=replace(standing.terms, dataset=reading.dataset)))
 
 
-def _life_of(watch: Watch, bound: Bound) -> Callable[[Point], int]:
-    """Return which life a new point belongs to.
-
-    What a run holds when a life first reads it is history: of the life before, or of an earlier job that logged to
-    it. A job in its first life whose run nobody else had may have logged before we looked; its client's clock tells.
-    """
-    present, started_ms = watch.life.restarts, 1000 * (watch.started_s or 0.0)
-    first_look = (watch.run_id, watch.read_life) != (bound.run_id, present)
-    own = present == 0 and not bound.taken_over
-
-    def life(point: Point) -> int:
-        history = first_look and not (own and point.timestamp_ms >= started_ms)
-        return present - 1 if history else present
-
-    return life
-
-
-def _identity(point: Point) -> _Identity:
-    """Return what tells points apart; a NaN equals itself, and 0 is not -0."""
-    value = point.value
-    plain = value < 0 or value > 0
-    return point.run_id, point.step, point.timestamp_ms, value if plain else repr(value)
-
-
-def _case(one: Seen, bound: Bound, reading: RunReading, read: _Merged, *, now_s: float, rules: Rules) -> Case:
+def _case(one: Seen, bound: Bound, reading: RunReading, read: Arrivals, *, now_s: float, rules: Rules) -> Case:
     started_s = one.watch.started_s or one.watch.first_s
     watch = replace(
         one.watch,
@@ -235,7 +188,10 @@ def _close(
 ) -> tuple[Watch, tuple[Point, ...]]:
     """Return an ended job's watch with what it logged last, and those points; nothing is decided on them."""
     terms = in_effect(watch)
-    read = _merged(terms.metric, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
+    if watch.rule_now and reading.dataset != terms.dataset:
+        return watch, ()
+    terms = replace(terms, dataset=reading.dataset)
+    read = arrivals(terms, lambda _: watch.life.restarts, reading, stored.get(watch.key, ()), now_s)
     evals = curve(read.curve)
     if not read.new or not evals:
         return watch, ()

@@ -198,7 +198,7 @@ def ending_query(intent: Intent) -> EndingQuery:
 
 
 def _last_query(run_id: str, terms: Terms) -> RunQuery:
-    return RunQuery(run_id, terms.metric, items=terms.items)
+    return RunQuery(run_id, terms.metric, items=terms.items, dataset=terms.dataset, apart=bool(terms.dataset))
 
 
 def _endings(

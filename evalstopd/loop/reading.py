@@ -101,5 +101,7 @@ def _answers(ports: Ports, queries: Mapping[JobKey, RunQuery]) -> dict[RunQuery,
 
 def _query(one: Seen, claim: Claim, rules: Rules, fresh: AbstractSet[JobKey]) -> RunQuery:
     """Return what is read for a job: its own metric of the run it claims, whatever others say of that run."""
-    terms = one.standing.terms
-    return RunQuery(claim.run_id, terms.metric, rules.proxy, terms.items, one.key in fresh)
+    terms, watch = one.standing.terms, one.watch
+    same = (watch.run_id, watch.metric_now) == (claim.run_id, terms.metric)
+    apart = same and bool(watch.dataset_now)
+    return RunQuery(claim.run_id, terms.metric, rules.proxy, terms.items, one.key in fresh, terms.dataset, apart)

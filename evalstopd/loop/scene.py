@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from evalstopd.core.binding import Bound, Proof
 from evalstopd.core.caps import Decision
+from evalstopd.core.datasets import dataset_of, fits
 from evalstopd.core.intent import Intent, Situation, State, Step, next_step
 from evalstopd.core.model import Job, JobKey, Life, Rung
 from evalstopd.core.rules import Rules, standing
@@ -129,11 +130,17 @@ class Scene:
         return standing(watch.terms, wishes, self.rules).terms
 
     def _same_terms(self, intent: Intent, watch: Watch | None, wishes: Wishes) -> bool:
-        """Tell whether the job is still judged by the rule, metric and direction that the stop was decided on."""
+        """Tell whether the job is still judged by the rule, metric, direction and dataset that the stop rests on."""
         if watch is None:
             return True
         now, then = self._terms(watch, wishes), intent.evidence
-        return wishes.faults != () or (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
+        same = (now.rule, now.metric, now.mode) == (then.rule, then.metric, then.mode)
+        return wishes.faults != () or (same and _same_dataset(watch, now.dataset, then.dataset))
+
+
+def _same_dataset(watch: Watch, asked: str, then: str) -> bool:
+    """Tell whether a job's points are still told apart, or not, as they were, and the same dataset is asked for."""
+    return watch.dataset_now == then and (not then or fits(asked, dataset_of(then)))
 
 
 def _next_life(intent: Intent, job: Job | None) -> Life | None:

@@ -17,7 +17,7 @@ from evalstopd.core.noise import sentence
 from evalstopd.core.words import early_state, found_as, unsure
 from evalstopd.priorities import Place
 from evalstopd.report.rows import Explanation, StatusRow
-from evalstopd.report.text import plain
+from evalstopd.report.text import of_dataset, plain
 
 _PIPE_WIDTH = 400
 _MOST_DRAWN = 500
@@ -100,7 +100,7 @@ def explanation(found: Explanation, proofs: str = "") -> RenderableType:
     head = [
         f"job {watch.key.job_id} of {plain(watch.user)}, {watch.gpus} GPUs, {plain(watch.name)}",
         f"run {plain(watch.run_id)}{plain(proven)}" if watch.run_id else f"run none{f': {proofs}' if proofs else ''}",
-        f"metric {plain(found.terms.metric) or 'none'} ({found.terms.mode.value})",
+        f"metric {plain(found.terms.metric) or 'none'}{of_dataset(watch.dataset_now)} ({found.terms.mode.value})",
         f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
         f"{watch.evals} evals, {watch.declines} declines now",
     ]

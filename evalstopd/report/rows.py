@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evalstopd.core.credit import Credit
-from evalstopd.core.curve import curve
+from evalstopd.core.curve import curve, series
 from evalstopd.core.detectors import Declining, Stop, Verdict
 from evalstopd.core.early import of_this_life
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
@@ -20,7 +20,10 @@ from evalstopd.ports import Archive, Store
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """One watched job in the overview. Scores in the metric's own unit; `credit` in GPU-hours, None without one."""
+    """One watched job in the overview. Scores in the metric's own unit; `credit` in GPU-hours, None without one.
+
+    `dataset` is the one whose evals alone judge it, where its metric has those of several.
+    """
 
     job: str
     user: str
@@ -39,6 +42,7 @@ class StatusRow:
     why: str
     handed_to: tuple[str, ...]
     credit: float | None = None
+    dataset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
     intents = archive.intents_of(keys)
     terms = in_effect(watch)
     points = store.points(keys).get(watch.key, ())
-    evals = curve(point for point in points if point.metric == terms.metric)
+    evals = curve(series(points, terms.metric, terms.dataset))
     return Explanation(
         watch=watch,
         terms=terms,
@@ -164,6 +168,7 @@ def _row(
         rung=in_effect(watch).rung.word,
         run_id=watch.run_id or "",
         metric=in_effect(watch).metric,
+        dataset=watch.dataset_now,
         evals=watch.evals,
         declines=watch.declines,
         last_step=watch.last_step,

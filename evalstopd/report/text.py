@@ -9,6 +9,11 @@ def plain(text: str, most: int = 200) -> str:
     return spelled if len(text) <= most else f"{spelled[: most - 1]}…"
 
 
+def of_dataset(dataset: str) -> str:
+    """Return which dataset's evals those of a metric are, to stand behind its name; empty where it is told of none."""
+    return f" of dataset {plain(dataset, 80)}" if dataset else ""
+
+
 def shell_word(text: str) -> str:
     """Return text as one word of a shell's command line, without any character that could act on a terminal.
 

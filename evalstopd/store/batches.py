@@ -17,7 +17,7 @@ from evalstopd.store.tables import PointRow
 # A daemon just started writes a hundred thousand points in one transaction; as rows they take much memory.
 _AT_ONCE = 2_000
 Brought = Mapping[str, Sequence[Point]]
-Identity = tuple[int, int, int, str, str, str]
+Identity = tuple[int, int, int, str, str, str, str]
 
 
 def write_points(to: Connection, brought: Sequence[tuple[JobKey, Point]], number: int) -> list[Batch]:

@@ -35,8 +35,8 @@ class MemoryStore:
         self._histories: dict[str, History] = {}
         self._watches: dict[JobKey, Watch] = {}
         self._live: dict[str, dict[JobKey, Watch]] = defaultdict(dict)
-        self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str], Point]] = defaultdict(dict)
-        self._batch_of: dict[JobKey, dict[tuple[int, int, int, str, str, str], int]] = defaultdict(dict)
+        self._points: dict[JobKey, dict[tuple[int, int, int, str, str, str, str], Point]] = defaultdict(dict)
+        self._batch_of: dict[JobKey, dict[tuple[int, int, int, str, str, str, str], int]] = defaultdict(dict)
         self._pins: dict[JobKey, dict[int, Pin]] = defaultdict(dict)
         self._named: dict[str, JobKey] = {}
         self._bound: dict[int, Binding] = {}

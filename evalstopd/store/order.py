@@ -111,9 +111,17 @@ def in_point_order(points: Iterable[Point]) -> tuple[Point, ...]:
     return tuple(sorted(points, key=point_identity))
 
 
-def point_identity(point: Point) -> tuple[int, int, int, str, str, str]:
+def point_identity(point: Point) -> tuple[int, int, int, str, str, str, str]:
     """Return what makes a point of a job another one; two NaNs are the same value."""
-    return (point.life, point.step, point.timestamp_ms, point.run_id, point.metric, repr(float(point.value)))
+    return (
+        point.life,
+        point.step,
+        point.timestamp_ms,
+        point.run_id,
+        point.metric,
+        point.dataset,
+        repr(float(point.value)),
+    )
 
 
 def check_move(intent: Intent, stored: State | None) -> None:

@@ -111,6 +111,7 @@ class WatchRow(Base):
     notice_s: Mapped[float]
     action: Mapped[StopAction]
     items: Mapped[int]
+    dataset: Mapped[str]
     user: Mapped[str]
     account: Mapped[str]
     partition: Mapped[str]
@@ -132,6 +133,7 @@ class WatchRow(Base):
     rule_now: Mapped[str]
     metric_now: Mapped[str]
     mode_now: Mapped[Mode]
+    dataset_now: Mapped[str]
     reads: Mapped[Reads]
     vanished_s: Mapped[float | None]
     early: Mapped[EarlyWarning | None]
@@ -153,6 +155,7 @@ class PointRow(Base):
     timestamp_ms: Mapped[KeyInt]
     value: Mapped[Score] = mapped_column(primary_key=True)
     metric: Mapped[Key]
+    dataset: Mapped[Key]
     arrived_s: Mapped[float]
     stderr: Mapped[Score | None]
     batch: Mapped[int]

@@ -101,7 +101,7 @@ names = texts.map(lambda text: text.replace(":", ""))
 keys = st.builds(JobKey, names, names, whole, whole)
 lives = st.builds(Life, whole, whole)
 endings = st.none() | st.builds(Ending, texts, st.none() | times, texts, texts)
-points = st.builds(Point, texts, whole, scores, whole, whole, times, st.none() | scores, texts)
+points = st.builds(Point, texts, whole, scores, whole, whole, times, st.none() | scores, texts, texts)
 evidences = st.builds(
     Evidence,
     *[texts] * 5,
@@ -117,10 +117,11 @@ evidences = st.builds(
     version=texts,
     chosen_step=st.none() | whole,
     stderrs=st.lists(st.none() | scores, max_size=4).map(tuple),
+    dataset=texts,
 )
 earlies = st.builds(
     EarlyWarning, whole, whole, times, whole, whole, whole, st.none() | whole, whole, texts, texts, texts, times,
-    st.none() | times, texts,
+    st.none() | times, texts, dataset=texts,
 )  # fmt: skip
 watches = st.builds(
     Watch,
@@ -136,6 +137,7 @@ watches = st.builds(
         st.booleans(),
         times,
         st.sampled_from(StopAction),
+        dataset=texts,
     ),
     user=texts,
     account=texts,
@@ -156,6 +158,7 @@ watches = st.builds(
     best_step=st.none() | whole,
     best_score=st.none() | scores,
     reads=st.builds(Reads, st.lists(times, max_size=3).map(tuple), whole, times, st.none() | times),
+    dataset_now=texts,
     vanished_s=st.none() | times,
     ending=endings,
     early=st.none() | earlies,

@@ -294,6 +294,8 @@ class StoreContract:
             point(step=2, timestamp_ms=1001),
             point(timestamp_ms=5),
             point(value=0.5000000000000001),
+            point(metric="eval/other"),
+            point(dataset="clean@c1"),
         ],
     )
     def test_a_point_that_differs_in_anything_that_counts_is_another_one(self, store: AnyStore, other: Any) -> None:
@@ -302,6 +304,14 @@ class StoreContract:
 
         assert set(store.points([key(), key("8"), key("9")])[key()]) == {point(), other}
         assert store.points([key("8")]) == {key("8"): (point(),)}
+
+    def test_the_longest_names_of_run_metric_and_dataset_together_are_kept(self, store: AnyStore) -> None:
+        """A database's key may not be longer than a third of its page, and these names hardly get shorter packed."""
+        letters = [chr(0x10000 + 97 * number) for number in range(250)]
+        longest = point(run_id="r" * 256, metric="".join(letters), dataset=f"{''.join(letters[::-1][:200])}@{'d' * 64}")
+        store.record(Changes(points=((key(), longest),)))
+
+        assert store.points([key()]) == {key(): (longest,)}
 
     def test_points_are_told_for_thousands_of_jobs_at_once(self, store: AnyStore) -> None:
         owners = [key(str(n)) for n in range(1200)]

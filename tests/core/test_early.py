@@ -89,7 +89,7 @@ def test_a_warning_that_no_longer_stands_is_no_notice(changed: dict) -> None:
     assert not stands(replace(told(), **changed), TERMS)
 
 
-@pytest.mark.parametrize("terms", [{"rule": "k-declines:k=3"}, {"metric": "n"}, {"mode": Mode.MIN}])
+@pytest.mark.parametrize("terms", [{"rule": "k-declines:k=3"}, {"metric": "n"}, {"mode": Mode.MIN}, {"dataset": "d@1"}])
 def test_a_warning_under_other_terms_is_no_notice(terms: dict) -> None:
     assert not stands(told(), replace(TERMS, **terms))
 

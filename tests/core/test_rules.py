@@ -161,7 +161,7 @@ def test_a_longer_notice_reaches_a_job_already_seen() -> None:
 
 
 def test_the_sites_terms_are_its_settings() -> None:
-    rules = replace(SITE, mode=Mode.MIN, items=98, action=StopAction.REQUEUE_HOLD, notice_s=7.0)
+    rules = replace(SITE, mode=Mode.MIN, items=98, action=StopAction.REQUEUE_HOLD, notice_s=7.0, dataset="val")
 
     assert site_terms(rules) == Terms(
         Rung.ENFORCE,
@@ -172,8 +172,17 @@ def test_the_sites_terms_are_its_settings() -> None:
         notice_s=7.0,
         action=StopAction.REQUEUE_HOLD,
         items=98,
+        dataset="val",
     )
     assert not site_terms(OPEN).trusted
+
+
+def test_a_dataset_is_the_owners_choice_else_the_one_that_the_site_named_when_the_job_was_first_seen() -> None:
+    seen, later = site_terms(replace(SITE, dataset="val")), replace(SITE, dataset="other")
+
+    assert standing(seen, parse_comment(""), later).terms.dataset == "val"
+    assert standing(seen, parse_comment("evalstop_dataset=mine"), later).terms.dataset == "mine"
+    assert standing(site_terms(SITE), parse_comment(""), later).terms.dataset == ""
 
 
 def test_logged_models_count_only_by_settings_then_and_now_and_only_on_a_trusted_server() -> None:

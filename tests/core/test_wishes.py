@@ -19,6 +19,11 @@ def test_every_token_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize("named", ["held-out", "org/squad_v2:test", "8f2e1c", "held-out@8f2e1c=="])
+def test_the_dataset_is_named_by_name_digest_or_both(named: str) -> None:
+    assert parse_comment(f"evalstop_dataset={named}") == Wishes(dataset=named)
+
+
 def test_the_job_whose_work_goes_on_is_read_beside_all_else() -> None:
     wishes = parse_comment("evalstop=keep evalstop_undo=12_3 mlflow_run=r")
 
@@ -51,6 +56,10 @@ def test_other_peoples_words_mean_nothing(comment: str) -> None:
         "mlflow_run=../../x",
         "mlflow_run=" + "a" * 65,
         "evalstop_metric=x%2e",
+        "evalstop_dataset=a evalstop_dataset=b",
+        "evalstop_dataset=",
+        "evalstop_dataset=x%2e",
+        "evalstop_dataset=" + "a" * 266,
     ],
 )
 def test_an_unknown_value_or_a_duplicate_is_a_fault(comment: str) -> None:

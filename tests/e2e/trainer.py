@@ -1,6 +1,7 @@
 """A training job as evalstopd meets it, without the training: logs scores, saves and rotates checkpoints.
 
 Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID] [--models]
+[--beside SCORES]
 """
 
 import argparse
@@ -27,6 +28,8 @@ def main() -> None:
     parser.add_argument("--linger-s", type=float, default=60.0)
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint of an earlier life")
     parser.add_argument("--models", action="store_true", help="log each checkpoint as a model, save no file")
+    parser.add_argument("--beside", type=lambda text: [float(each) for each in text.split(",")], default=[],
+                        help="the scores on a second dataset: the first is `clean`, this one `noisy`")  # fmt: skip
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
     run, done = resumed(output) if options.resume else ("", 0)
@@ -36,12 +39,16 @@ def main() -> None:
     output.mkdir(exist_ok=True)
     (output / "run").write_text(run)
     log: list[dict[str, float]] = []
+    model = make_model(options.uri, "0", run)["model_id"] if options.beside else ""
     for number, score in enumerate(options.scores, 1):
         step = number * 10
         log.append({options.metric: score, "step": step})
         if step <= done:
             continue
-        call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=score, step=step, timestamp=now_ms())
+        for dataset, value in [("clean", score), ("noisy", options.beside[number - 1])] if model else [("", score)]:
+            more = {"model_id": model, "dataset_name": dataset, "dataset_digest": dataset[:1]} if dataset else {}
+            call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=value, step=step,
+                 timestamp=now_ms(), **more)  # fmt: skip
         if options.models:
             log_model(options.uri, experiment, run, step)
         else:
@@ -69,6 +76,13 @@ def make_experiment(uri: str) -> str:
     name = f"models-{job_id()}"
     made = call(uri, "experiments/create", name=name, artifact_location=f"mlflow-artifacts:/{name}")
     return str(made["experiment_id"])
+
+
+def make_model(uri: str, experiment: str, run_id: str, step: int = 0) -> dict[str, str]:
+    """Make a logged model, the run's output of a step; return what MLflow says of it."""
+    made = call(uri, "logged-models", experiment_id=experiment, name="model", source_run_id=run_id)["model"]["info"]
+    call(uri, "runs/outputs", run_id=run_id, models=[{"model_id": made["model_id"], "step": step}])
+    return made  # type: ignore[no-any-return]
 
 
 def log_model(uri: str, experiment: str, run_id: str, step: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstopd.core.binding import RunFacts
+from evalstopd.core.datasets import Dataset, Mark, Parted, Told, as_dataset, dataset_of, needs_telling, parted
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
@@ -12,7 +13,10 @@ from evalstopd.ports import RunQuery, RunReading
 
 @dataclass(slots=True)
 class FakeModel:
-    """A logged model of a run: `scores` by metric and step, `files` their sizes in bytes."""
+    """A logged model of a run: `scores` by metric and step, `files` their sizes in bytes.
+
+    `of` has the datasets of the values that were logged with it, by run.
+    """
 
     step: int
     name: str = "model"
@@ -20,6 +24,7 @@ class FakeModel:
     made_s: float = 0.0
     scores: dict[tuple[str, int], float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=lambda: {"MLmodel": 300, "data/model.pt": 5_000})
+    of: dict[tuple[str, Mark], frozenset[Dataset]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -40,13 +45,19 @@ class FakeRun:
 
 @dataclass(slots=True)
 class FakeTracker:
-    """The MetricsSource and RunWriter ports over a dictionary of runs."""
+    """The MetricsSource and RunWriter ports over a dictionary of runs.
+
+    `told` are the runs whose logged models were asked of which datasets their values are; `models_trouble` is what came
+    of it instead.
+    """
 
     runs: dict[str, FakeRun] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     writes: list[tuple[str, str]] = field(default_factory=list)
     searches: int = 0
     down: bool = False
+    told: list[str] = field(default_factory=list)
+    models_trouble: EvalstopError | None = None
 
     def add_run(self, run_id: str, **tags: str) -> FakeRun:
         """Make a run whose output goes to `out-<run>`."""
@@ -57,6 +68,35 @@ class FakeTracker:
         """Log one value, as a training script would."""
         when = timestamp_ms if timestamp_ms is not None else step
         self.runs[run_id].points.setdefault(key, []).append(Point(run_id, step, value, when))
+
+    def log_of(
+        self,
+        run_id: str,
+        step: int,
+        value: float,
+        dataset: Dataset,
+        *,
+        key: str = "score",
+        timestamp_ms: int | None = None,
+        model: str = "",
+    ) -> None:
+        """Log one value with a dataset and a logged model: of this run's step, or one that is any run's."""
+        self.log(run_id, step, value, key, timestamp_ms)
+        owner = next((run for run in self.runs.values() if model in run.models), self.runs[run_id])
+        held = owner.models.setdefault(model or f"m-{step}", FakeModel(step))
+        mark = (key, step, self.runs[run_id].points[key][-1].timestamp_ms, value)
+        if as_dataset(*dataset) is not None:
+            held.of[run_id, mark] = held.of.get((run_id, mark), frozenset()) | {dataset}
+
+    def told_by_models(self, run_id: str) -> Told:
+        """Return what the logged models of all runs tell of one's values."""
+        self.told.append(run_id)
+        models = (model for run in self.runs.values() for model in run.models.values())
+        found: dict[Mark, frozenset[Dataset]] = {}
+        for (of_run, mark), datasets in (item for model in models for item in model.of.items()):
+            if of_run == run_id:
+                found[mark] = found.get(mark, frozenset()) | datasets
+        return Told(found)
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
         """Read runs, each for itself."""
@@ -86,11 +126,20 @@ class FakeTracker:
             run = self._run(query.run_id)
         except EvalstopError as error:
             return error
-        facts = _facts(query.run_id, run)
-        points = completed(
-            query.metric, run.points.get(query.metric, ()), run.points, lambda name: run.points[name], query.items
-        )
-        return RunReading(facts, points, tuple(run.points.get(query.proxy, ())))
+        part, told = Parted(tuple(run.points.get(query.metric, ()))), Told({})
+        if needs_telling(part.points, query.dataset, apart=query.apart):
+            told = self.told_by_models(query.run_id)
+            if self.models_trouble is not None:
+                return self.models_trouble
+            part = parted(query.metric, part.points, told, query.dataset, apart=query.apart)
+
+        def beside(name: str) -> Sequence[Point]:
+            points = run.points[name]
+            return told.beside(name, points, dataset_of(part.dataset)) if part.dataset else points
+
+        points = completed(query.metric, part.points, run.points, beside, query.items)
+        proxy = tuple(run.points.get(query.proxy, ()))
+        return RunReading(_facts(query.run_id, run), points, proxy, part.dataset, part.untold)
 
     def _naming(self, cluster: str, raw_id: str) -> tuple[RunFacts, ...] | EvalstopError:
         if self.down:

@@ -31,7 +31,8 @@ def job(job_id: str) -> JobKey:
 def watch(job_id: str, **changes: object) -> Watch:
     """Return a watched job all of whose texts are hostile."""
     made = Watch(
-        job(job_id), Life(0, 100), 101.0, Terms(Rung.WARN, "k-declines:k=2", MARKUP, Mode.MAX), user=MARKUP,
+        job(job_id), Life(0, 100), 101.0, Terms(Rung.WARN, "k-declines:k=2", MARKUP, Mode.MAX, dataset=MARKUP),
+        user=MARKUP, dataset_now=MARKUP,
         account=MARKUP, partition=MARKUP, name=MARKUP, nodes=(MARKUP,), gpus=8, started_s=100.0, run_id=MARKUP,
         output_dir=MARKUP, evals=4, declines=1, last_step=40, last_score=0.6, best_step=20, best_score=0.8,
     )  # fmt: skip
@@ -44,8 +45,9 @@ def early() -> EarlyWarning:
 
 def stop(job_id: str, **changes: object) -> Intent:
     evidence = make.evidence(
-        metric=MARKUP, run_id=MARKUP, reason=MARKUP, rule=MARKUP, proof=MARKUP, version=MARKUP, settings_hash=MARKUP
-    )
+        metric=MARKUP, run_id=MARKUP, reason=MARKUP, rule=MARKUP, proof=MARKUP, version=MARKUP, settings_hash=MARKUP,
+        dataset=MARKUP,
+    )  # fmt: skip
     made = Intent(
         job(job_id), Life(0, 100), Rung.ENFORCE, evidence, created_s=150.0, not_before_s=150.0, note=MARKUP,
         kept_path=f"/{MARKUP}", nodes=(MARKUP,), gpus=8, user=MARKUP, account=MARKUP, telling=MARKUP,
@@ -57,11 +59,11 @@ def stop(job_id: str, **changes: object) -> Intent:
 def fill(url: str) -> None:
     """Write a whole book of hostile texts."""
     store = SqlStore(url)
-    done, given_up = stop("7"), stop("8", evidence=make.evidence(metric=MARKUP, reason=MARKUP))
+    done, given_up = stop("7"), stop("8", evidence=make.evidence(metric=MARKUP, reason=MARKUP, dataset=MARKUP))
     booked = WouldBeStop(job("9"), Life(0, 100), 150.0, done.evidence)
     watches = (watch("7", early=early()), watch("8"), watch("9", ending=Ending(MARKUP, 190.0)))
     points = tuple(
-        (each.key, make.point(10 * number, score, metric=MARKUP, arrived_s=140.0, run_id=MARKUP))
+        (each.key, make.point(10 * number, score, metric=MARKUP, dataset=MARKUP, arrived_s=140.0, run_id=MARKUP))
         for each in watches
         for number, score in enumerate((0.1, 0.30000000000000004, 1e-320, -0.0), 1)
     )

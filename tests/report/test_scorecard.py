@@ -50,6 +50,23 @@ def run_job(world: World, run_id: str, scores: tuple[float, ...], end: str = "CO
     return job
 
 
+def test_what_another_metric_did_that_the_owner_chose_later_says_nothing_of_the_stop() -> None:
+    """Its scores are higher, and not those that the decision rests on."""
+    world = World(OBSERVE)
+    job = run_job(world, "r1", FALL, end="")
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop_metric=other")
+    for step in (60, 70):
+        world.tracker.log("r1", step, 90.0 + step, "other", int(world.clock.time_s * 1000))
+        world.tracker.log("r1", step, 0.3, timestamp_ms=int(world.clock.time_s * 1000))
+        world.tick(3600.0)
+    world.cluster.set_comment(job, "mlflow_run=r1")
+    world.tick(3600.0)
+    world.cluster.finish(job)
+    world.tick(3600.0)
+    (stop,) = card_of(world).stops
+    assert (stop.fate, stop.best_before, stop.best_after) == (Fate.RIGHT, 0.8, 0.3)
+
+
 @pytest.mark.parametrize(
     ("after", "end", "fate"),
     [

@@ -167,6 +167,7 @@ def _refuses(url: str, statement: str) -> None:
         ("UPDATE points SET value = '0.9'", "changed", "the points of job"),
         ("UPDATE points SET stderr = '0.9' WHERE step = 1", "changed", "the points of job"),
         ("UPDATE points SET batch = 7 WHERE step = 1", "changed", "the points of job"),
+        ("UPDATE points SET dataset = 'other@1' WHERE step = 1", "changed", "the points of job"),
         ("DELETE FROM points WHERE step = 1", "changed", "the points of job"),
         ("DELETE FROM points", "removed", "the points of job"),
         ("UPDATE pins SET manifest = 'x'", "changed", "the pin of step 20 of job"),
@@ -174,7 +175,7 @@ def _refuses(url: str, statement: str) -> None:
         ("UPDATE bindings SET proof = 'mac'", "changed", "binding"),
         ("UPDATE breakers SET until_s = 0", "changed", "turn"),
         (
-            "INSERT INTO points SELECT job, 8, run_id, 9, 9, value, metric, 1, stderr, 99 FROM points WHERE step = 1",
+            "INSERT INTO points SELECT job, 8, run_id, 9, 9, value, metric, dataset, 1, stderr, 9 FROM points LIMIT 1",
             "inserted",
             "the points of job",
         ),

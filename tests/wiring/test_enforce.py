@@ -72,7 +72,7 @@ def quiet(number: int, day: float, rule: str = RULE) -> Changes:
     key = JobKey("c", str(number), 1001, 1000 + number)
     terms = Terms(Rung.OBSERVE, rule, "score", Mode.MAX)
     watch = Watch(key, Life(0, 1000 + number), (day - 0.5) * DAY_S, terms, ending=Ending("COMPLETED", day * DAY_S))
-    return Changes(watches=(watch,), points=tuple((key, Point("r", n, n / 10, n)) for n in range(6)))
+    return Changes(watches=(watch,), points=tuple((key, Point("r", n, n / 10, n, metric="score")) for n in range(6)))
 
 
 def fill(store: SqlStore, jobs: int = 100, rule: str = RULE) -> None:

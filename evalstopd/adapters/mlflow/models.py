@@ -149,6 +149,13 @@ def outputs_of(run: Mapping[str, object]) -> Iterator[tuple[str, int]]:
         yield fields.text(each.get("model_id"), "model id"), fields.int64(each.get("step", 0), "step")
 
 
+def inputs_of(run: Mapping[str, object]) -> Iterator[str]:
+    """Yield the ids of a run's input models, which it did not make but logs values with. Raises Unavailable."""
+    inputs = fields.mapping(run.get("inputs", {}), "run inputs")
+    for item in fields.items(inputs.get("model_inputs"), "inputs"):
+        yield fields.text(fields.mapping(item, "input").get("model_id"), "model id")
+
+
 def _is_of_run(item: object, run_id: str) -> bool:
     """Tell whether it is this run's own: a run may name a model that another one made."""
     return fields.mapping(fields.mapping(item, "model").get("info"), "model info").get("source_run_id") == run_id

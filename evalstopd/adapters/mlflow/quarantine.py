@@ -28,13 +28,13 @@ class _Term:
 
 
 class Quarantine:
-    """Remembers heavy readings, by run and metric: who names another's run with a flooded metric costs himself alone.
+    """Remembers heavy readings, each by what was asked for: who asks too much of another's run costs himself alone.
 
     A cache only: who forgets it (a process just started) asks once more.
     """
 
     def __init__(self) -> None:
-        self._terms: dict[tuple[str, str], _Term] = {}
+        self._terms: dict[tuple[str, str, str], _Term] = {}
 
     def is_heavy(self, query: RunQuery) -> bool:
         """Tell whether a reading was heavy last time."""
@@ -74,5 +74,5 @@ class Quarantine:
         return TooMuch(f"the run could not be read twice in a row while others were ({reading})")
 
 
-def _of(query: RunQuery) -> tuple[str, str]:
-    return query.run_id, query.metric
+def _of(query: RunQuery) -> tuple[str, str, str]:
+    return query.run_id, query.metric, query.dataset

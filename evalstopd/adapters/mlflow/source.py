@@ -1,8 +1,8 @@
 """MLflow as the loop knows it: many runs read side by side, each run's trouble its own; writes one at a time."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
@@ -10,19 +10,22 @@ from evalstopd.adapters.mlflow import finder, listing, runs
 from evalstopd.adapters.mlflow.bulk import BulkHistory, BulkInterval, BulkRoute
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.ladder import Ladder, Rung, Series
+from evalstopd.adapters.mlflow.labels import Labels
+from evalstopd.adapters.mlflow.ladder import Ladder, Rung
 from evalstopd.adapters.mlflow.passes import Pass
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.problems import one_line
 from evalstopd.adapters.mlflow.quarantine import Quarantine
+from evalstopd.adapters.mlflow.readings import Whole, reading, series_of
 from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.core.binding import RunFacts
-from evalstopd.core.logged import beside, completed
-from evalstopd.core.model import Point
+from evalstopd.core.datasets import needs_telling
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.ports import Clock, RunQuery, RunReading
 
 _BATCH = 800
+# How much of a pass's time may be spent on telling datasets apart: all other jobs wait for it to be decided on.
+_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,10 @@ class MlflowSource:
         self._http = http
         self._clock = clock
         self._pace = pace or Pace()
-        self._ladder = Ladder(ways.rungs, caps or Caps(), self._pace.workers)
+        caps = caps or Caps()
+        self._ladder = Ladder(ways.rungs, caps, self._pace.workers)
+        briefly = replace(caps, seconds=min(caps.seconds, self._pace.seconds * _SHARE / 2))
+        self._labels = Labels(self._pace.workers, briefly)
         self._quarantine = Quarantine()
         self._roster = Roster(Footing() if ways.search else None, self._pace.workers, now_s)
 
@@ -89,17 +95,35 @@ class MlflowSource:
         last = [query for query in asked if self._gave_trouble(query)]
         # Batch by batch: if all facts came before all evals, a slow server would be out of time before any eval.
         batches = [calm[start : start + _BATCH] for start in range(0, len(calm), _BATCH)]
-        found = {query: each for batch in (*batches, last) for query, each in self._read(now, batch).items()}
+        found: dict[RunQuery, RunReading | EvalstopError] = {}
+        mixed: dict[RunQuery, Whole] = {}
+        for batch in (*batches, last):
+            found |= self._read(now, batch, mixed)
+        found |= self._told_apart(now, mixed)
         readings = self._quarantine.judged(found, self._clock.now_s())
         return {**readings, **held}
 
-    def _read(self, now: Pass, queries: Sequence[RunQuery]) -> dict[RunQuery, RunReading | EvalstopError]:
+    def _read(
+        self, now: Pass, queries: Sequence[RunQuery], mixed: dict[RunQuery, Whole]
+    ) -> dict[RunQuery, RunReading | EvalstopError]:
+        """Return readings; what has several series under one name is put aside into `mixed`."""
         # The facts first: the history of a run that is not there is an empty answer.
         facts = self._roster.read(now, _needs(queries), {query.run_id for query in queries if query.fresh})
         there = ((query, facts[query.run_id]) for query in queries)
-        wanted = [each for query, known in there if isinstance(known, RunFacts) for each in _series(query, known)]
+        wanted = [each for query, known in there if isinstance(known, RunFacts) for each in series_of(query, known)]
         series = self._ladder.read(now, wanted)
-        return {query: _reading(query, facts[query.run_id], series) for query in queries}
+        for query in queries:
+            known, points = facts[query.run_id], series.get(RunQuery(query.run_id, query.metric), ())
+            several = isinstance(points, tuple) and needs_telling(points, query.dataset, apart=query.apart)
+            if several and isinstance(known, RunFacts):
+                mixed[query] = Whole(known, {each: series[each] for each in series_of(query, known)})
+        return {query: reading(query, facts[query.run_id], series) for query in queries if query not in mixed}
+
+    def _told_apart(self, now: Pass, mixed: Mapping[RunQuery, Whole]) -> dict[RunQuery, RunReading | EvalstopError]:
+        """Return the readings of what has several series: last and briefly, at no other's cost."""
+        asks = now if now.over else Pass(self._http, self._pace.workers, self._pace.seconds * _SHARE)
+        said = self._labels.told(asks, mixed)
+        return {query: reading(query, each.facts, each.series, said[query]) for query, each in mixed.items()}
 
     def _gave_trouble(self, query: RunQuery) -> bool:
         heavy = self._quarantine.is_heavy(query) or self._roster.is_heavy(query.run_id)
@@ -145,35 +169,3 @@ def _needs(queries: Iterable[RunQuery]) -> dict[str, set[str]]:
     for query in queries:
         needs.setdefault(query.run_id, set()).add(query.metric)
     return needs
-
-
-def _series(query: RunQuery, facts: RunFacts) -> Iterator[RunQuery]:
-    """Yield what is read for a query: its metric, and beside it what the run is known to have."""
-    if not query.metric:
-        return
-    yield RunQuery(query.run_id, query.metric)
-    for name in beside(query.metric, facts.metrics):
-        yield RunQuery(query.run_id, name)
-    if query.proxy in facts.metrics and query.proxy != query.metric:
-        yield RunQuery(query.run_id, query.proxy)
-
-
-def _reading(
-    query: RunQuery, facts: RunFacts | EvalstopError, series: Mapping[RunQuery, Series]
-) -> RunReading | EvalstopError:
-    """Put a reading together; trouble with the proxy costs the alarm that it is for, never the reading."""
-    if isinstance(facts, EvalstopError):
-        return facts
-
-    def read(name: str) -> tuple[Point, ...]:
-        found = series.get(RunQuery(query.run_id, name), ())
-        if isinstance(found, EvalstopError):
-            raise found
-        return found
-
-    proxy = series.get(RunQuery(query.run_id, query.proxy), ()) if query.proxy != query.metric else ()
-    try:
-        points = completed(query.metric, read(query.metric), facts.metrics, read, query.items)
-    except EvalstopError as error:
-        return error
-    return RunReading(facts, points, () if isinstance(proxy, EvalstopError) else proxy)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from evalstopd.core.chain import would_be_name
 from evalstopd.core.checkpoint_choice import k_before
-from evalstopd.core.curve import best, curve
+from evalstopd.core.curve import best, curve, series
 from evalstopd.core.detectors import Declining, Stop, Verdict
 from evalstopd.core.intent import Evidence
 from evalstopd.core.model import Eval, JobKey, Life, Mode, Rung
@@ -106,7 +106,7 @@ def evals_of(evidence: Evidence) -> tuple[Eval, ...]:
 
 
 def _terms(evidence: Evidence) -> Terms:
-    return Terms(Rung.OBSERVE, evidence.rule, evidence.metric, Mode(evidence.mode))
+    return Terms(Rung.OBSERVE, evidence.rule, evidence.metric, Mode(evidence.mode), dataset=evidence.dataset)
 
 
 def _refolded(each: Decided, evals: Sequence[Eval]) -> Iterator[str]:
@@ -171,7 +171,8 @@ def as_they_stood(book: Store, each: Decided) -> tuple[Eval, ...]:
     """
     points = book.points([each.key]).get(each.key, ())
     evidence = each.evidence
-    arrived = [point for point in points if point.metric == evidence.metric and point.arrived_s <= each.at_s]
+    judged_by = series(points, evidence.metric, evidence.dataset)
+    arrived = [point for point in judged_by if point.arrived_s <= each.at_s]
     return tuple(point for point in curve(arrived) if point.step <= evidence.trigger_step)
 
 

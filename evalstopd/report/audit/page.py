@@ -7,7 +7,7 @@ from evalstopd.core.words import LOGGED
 from evalstopd.report.audit.gather import DONE
 from evalstopd.report.audit.rows import AuditReport, DecisionRow, EvalRow, OutcomeRow, RemarkRow, TimesRow
 from evalstopd.report.render import number, when
-from evalstopd.report.text import plain
+from evalstopd.report.text import of_dataset, plain
 
 _WIDTH = 110
 
@@ -66,7 +66,8 @@ def _facts(row: DecisionRow) -> Iterator[tuple[str, str]]:
     made = f"settings {plain(basis.settings_hash) or '-'}, version {plain(basis.version) or '-'}"
     yield "by", f"rule {plain(basis.rule)}, {made}"
     proof = f"proof {plain(basis.proof)}, two-way {'yes' if basis.two_way else 'no'}"
-    yield "run", f"{plain(basis.run_id)}, metric {plain(basis.metric, 300)} ({plain(basis.mode)}), {proof}"
+    series = f"{plain(basis.metric, 300)}{of_dataset(basis.dataset)} ({plain(basis.mode)})"
+    yield "run", f"{plain(basis.run_id)}, metric {series}, {proof}"
     if basis.corroborated:
         yield "agrees", plain(basis.corroborated, 300)
     yield "evals", f"{len(basis.evals)}: " + " ".join(map(_eval, basis.evals))

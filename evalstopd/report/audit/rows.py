@@ -76,6 +76,7 @@ class BasisRow:
 
     `proof` tells by what the run was proven to be the job's, `two_way` whether the run named the job as well.
     `corroborated` tells by which log of the owner's an open server's points were believed for this stop, if they were.
+    `dataset` is the one whose evals these are, where the metric had those of several.
     """
 
     rule: str
@@ -93,6 +94,7 @@ class BasisRow:
     best_score: float
     kept_step: int
     corroborated: str
+    dataset: str
     evals: tuple[EvalRow, ...]
 
 

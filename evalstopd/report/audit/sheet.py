@@ -15,7 +15,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 _JOB = ("cluster", "uid", "restarts", "user", "account", "partition", "name", "gpus")
 _BASIS = (
     "rule", "metric", "mode", "settings_hash", "version", "run_id", "proof", "two_way", "trigger_step", "declines",
-    "reason", "best_step", "best_score", "kept_step", "corroborated",
+    "reason", "best_step", "best_score", "kept_step", "corroborated", "dataset",
 )  # fmt: skip
 _OUTCOME = ("note", "ending", "exit_code", "ending_source")
 _TIMES = ("submitted", "started", "decided", "not_before", "limit_end", "ended", "closed")

@@ -30,6 +30,9 @@ Direction = Annotated[Mode | None, typer.Option(help="Which way is better; defau
 Items = Annotated[
     int, typer.Option(min=0, help="Items behind each eval of a score in [0, 1], where runs do not log it.")
 ]
+Dataset = Annotated[
+    str, typer.Option(help="mlflow: sources: of several datasets under one name the one to read, by name or digest.")
+]
 MaxEvals = Annotated[int | None, typer.Option(min=2, help="Show a rule at most so many evals, evenly picked.")]
 Base = Annotated[float, typer.Option(min=0, max=1, help="Share of declining runs that the precision is for.")]
 Halves = Annotated[Half, typer.Option(help="Only the sources of one half, split by the hash of their name.")]
@@ -56,6 +59,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     metric: Metric = "",
     mode: Direction = None,
     items: Items = 0,
+    dataset: Dataset = "",
     max_evals: MaxEvals = None,
     base_rate: Base = 0.48,
     half: Halves = Half.ALL,
@@ -75,7 +79,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     if not null_table:
         _check_named(sources)
     lists = (tuple(sources or ()), tuple(rule or ()), tuple(label or ()), tuple(by or ()))
-    pick, tracker = run.Pick(metric, mode, items), _tracker(context, config)
+    pick, tracker = run.Pick(metric, mode, items, dataset), _tracker(context, config)
     ask = run.Ask(*lists, max_evals, base_rate, primary, half, pick, tracker, sacct)
     if null_table:
         _say(lambda: run.false_stops(ask, runs, seed, json_out=json_out))
@@ -93,6 +97,7 @@ def tune(  # noqa: PLR0913 - each is an option of the command
     metric: Metric = "",
     mode: Direction = None,
     items: Items = 0,
+    dataset: Dataset = "",
     max_evals: MaxEvals = None,
     base_rate: Base = 0.48,
     half: Halves = Half.ALL,
@@ -105,7 +110,7 @@ def tune(  # noqa: PLR0913 - each is an option of the command
 
     _check_named(sources)
     given = (tuple(sources or ()), (), tuple(label or ()), (), max_evals, base_rate, primary, half)
-    ask = run.Ask(*given, run.Pick(metric, mode, items), _tracker(context, config))
+    ask = run.Ask(*given, run.Pick(metric, mode, items, dataset), _tracker(context, config))
     _say(lambda: run.tuned(ask, alpha, json_out=json_out))
 
 

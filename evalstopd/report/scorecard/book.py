@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstopd.core.curve import curve
+from evalstopd.core.curve import curve, series
 from evalstopd.core.detectors import Stop
 from evalstopd.core.guards import REFUSING
 from evalstopd.core.intent import Intent, WouldBeStop
-from evalstopd.core.model import Eval, JobKey, Rung
+from evalstopd.core.model import Eval, JobKey, Point, Rung
 from evalstopd.core.plan import verdicts as answers
-from evalstopd.core.watch import Remark, Watch
+from evalstopd.core.watch import Remark, Watch, in_effect
 from evalstopd.ports import Archive, Store
 from evalstopd.report.scorecard.card import Card, make_card
 from evalstopd.report.scorecard.fate import Decision, Fate, StopRow, first_decision, stop_row
@@ -89,14 +89,17 @@ def _told(archive: Archive, store: Store, limits: Limits, since_s: float) -> lis
         intents[intent.key].append(intent)
     misled = {each.subject for each in archive.remarks_of([key.text for key in keys]) if each.code in REFUSING}
     return [
-        _tell(each, curve(points[each.key]), first_decision(would_be[each.key], intents[each.key]), limits)
+        _tell(each, points[each.key], first_decision(would_be[each.key], intents[each.key]), limits)
         if each.key.text not in misled
         else _Told(each.terms.rule, (each.first_s, each.first_s), apart="misleading metric")
         for each in watches
     ]
 
 
-def _tell(watch: Watch, evals: Sequence[Eval], decision: Decision | None, limits: Limits) -> _Told:
+def _tell(watch: Watch, points: Sequence[Point], decision: Decision | None, limits: Limits) -> _Told:
+    judged_by = in_effect(watch) if decision is None else decision.evidence
+    # Another metric that its owner chose, or another dataset's evals, say nothing of what was decided on this one.
+    evals = curve(series(points, judged_by.metric, judged_by.dataset))
     ended_s = watch.ending.ended_s if watch.ending is not None else None
     span = (watch.first_s, ended_s if ended_s is not None else watch.first_s)
     if decision is not None:

@@ -114,6 +114,7 @@ def _watches() -> None:
         _time("notice_s"),
         _word("action"),
         _whole("items"),
+        _text("dataset"),
         *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
@@ -132,6 +133,7 @@ def _watches() -> None:
         _text("rule_now"),
         _text("metric_now"),
         _word("mode_now"),
+        _text("dataset_now"),
         _text("reads"),
         _time("vanished_s", null=True),
         _text("early", null=True),
@@ -154,10 +156,11 @@ def _points() -> None:
         _whole("timestamp_ms"),
         _text("value"),
         _text("metric"),
+        _text("dataset"),
         _time("arrived_s"),
         _text("stderr", null=True),
         _whole("batch"),
-        sa.PrimaryKeyConstraint("job", "life", "run_id", "step", "timestamp_ms", "value", "metric"),
+        sa.PrimaryKeyConstraint("job", "life", "run_id", "step", "timestamp_ms", "value", "metric", "dataset"),
         sqlite_with_rowid=False,
     )
 

@@ -204,3 +204,14 @@ def _first_word(done: subprocess.CompletedProcess[str]) -> str:
     """Return the run's id; after it MLflow 2 prints addresses, whatever it is told."""
     assert done.returncode == 0, done.stderr
     return done.stdout.split()[0]
+
+
+def test_several_datasets_under_one_name_are_never_told_apart_and_that_is_said(tracker: Tracker):
+    run_id = tracker.make_run({}, {})
+    tracker.log(run_id, "m", [(step, value, 10 * step + n) for step in range(4) for n, value in enumerate((0.5, 0.25))])
+    for asked in ("", "clean"):
+        query = RunQuery(run_id, "m", dataset=asked)
+        answer = tracker.source.read([query])[query]
+        assert isinstance(answer, RunReading)
+        assert (len(answer.points), answer.dataset) == (8, "")
+        assert "no logged model tells of which dataset each value is" in answer.untold

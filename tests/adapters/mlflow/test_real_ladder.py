@@ -24,7 +24,9 @@ from evalstopd.store.tracker import TrackerDatabase
 from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.faulty_proxy import passed_on
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
+from tests.adapters.mlflow.test_datasets import RealWorld
 from tests.adapters.mlflow.tracker import FixedClock, Tracker
+from tests.contracts import datasets_contract as datasets
 from tests.contracts.metrics_contract import METRIC, MetricsContract
 from tests.store import postgres
 
@@ -204,6 +206,22 @@ def odd_runs(tracker: Tracker) -> list[RunQuery]:
     tracker.log(plain, METRIC, [(step, step / 7, step) for step in range(60)])
     tracker.log(plain, METRIC.upper(), [(1, 0.5, 1)])
     return [RunQuery(each, METRIC, "train/reward") for each in (odd, plain, bare, "0" * 32)]
+
+
+def test_datasets_are_told_apart_on_every_server(place: Place):
+    """Each value comes back from the history and from the model as the very same number."""
+    world = RealWorld(Tracker(place.uri, server=place.server))
+    run_id = world.make_run()
+    values = [1 / 3, 0.1 + 0.2, 1e-300, -math.pi, 123456789.123456789]
+    for step, value in enumerate(values):
+        model_id = world.make_model(run_id)
+        world.log_of(run_id, datasets.METRIC, (step, value, 10 * step), datasets.CLEAN, model_id)
+        world.log_of(run_id, datasets.METRIC, (step, value / 7, 10 * step + 1), datasets.NOISY, model_id)
+    for asked, divisor in (("clean", 1), ("noisy", 7)):
+        assert [point.value for point in datasets.read(world, run_id, asked).points] == [
+            each / divisor for each in values
+        ]
+    world.tracker.http.close()
 
 
 def test_the_database_gives_the_same_readings_and_its_point_count_is_no_call(place: Place):

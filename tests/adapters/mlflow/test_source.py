@@ -10,7 +10,7 @@ from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Pace, Ways
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
 from evalstopd.ports import RunQuery, RunReading
 from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.small_mlflow import SmallMlflow
@@ -235,3 +235,40 @@ def test_where_the_time_is_short_the_first_ones_are_read(monkeypatch: pytest.Mon
             assert set(order[:80]) <= read
             assert read < set(order)
         http.close()
+
+
+def two_series(asked: Asked) -> Reply:
+    """Answer as MLflow does of runs that it has models of, whose metric has two values at each step."""
+    if asked.path.endswith("/runs/get"):
+        run = run_json(asked.query["run_id"])
+        run["run"]["outputs"] = {"model_outputs": [{"model_id": "m-1", "step": 0}]}  # type: ignore[index]
+        return plain(run)
+    if asked.query.get("run_id") != "mixed":
+        return plain({"metrics": [point_json("m", step) for step in range(4)]})
+    points = [{**point_json("m", step), "value": value} for step in range(4) for value in (0.5, 0.25)]
+    return plain({"metrics": points})
+
+
+@pytest.mark.parametrize("dataset", ["", "clean"])
+@pytest.mark.parametrize("trouble", standin.each(["hang", "half", "html", "500", "403", "large", "types"]))
+def test_models_that_cannot_be_asked_cost_their_own_job_alone(server: Standin, dataset: str, trouble: str):
+    bad = TROUBLES[trouble] if trouble != "types" else plain({"models": 5})
+    server.script = lambda asked: bad if asked.path.endswith("/logged-models/search") else two_series(asked)
+    queries = [RunQuery(run_id, "m", dataset=dataset) for run_id in ("mixed", *(f"r{n}" for n in range(9)))]
+    readings = timed(source_of(server.uri, LIMIT_S if trouble == "hang" else PATIENT_S), queries)[1]
+    mixed = readings.pop(queries[0])
+    assert len(healthy(readings)) == 9
+    assert all(isinstance(each, RunReading) and not each.untold for each in readings.values())
+    if isinstance(mixed, RunReading):
+        assert "they cannot be told apart: " in mixed.untold
+    else:
+        assert isinstance(mixed, (Unavailable, PastCaps))
+
+
+def test_what_tells_datasets_apart_is_asked_for_after_all_other_runs(server: Standin):
+    server.script = two_series
+    queries = [RunQuery(run_id, "m", dataset="clean") for run_id in ("mixed", *(f"r{n}" for n in range(9)))]
+    source_of(server.uri).read(queries)
+    routes = [asked.path.rpartition("/")[2] for asked in server.asked]
+    assert routes[:20].count("get-history") == 10
+    assert routes[20:] == ["get", "search", "m-1"]

@@ -22,12 +22,14 @@ _FEWEST = 2
 class Pick:
     """Which metric of a run is meant and which way is better; empty and None: guessed from the names.
 
-    `items` is the number of items behind each eval of the metric, where the run does not say; 0: not known.
+    `items` is the number of items behind each eval of the metric, where the run does not say; 0: not known. `dataset`
+    is meant where a tracker's metric has the evals of several.
     """
 
     metric: str = ""
     mode: Mode | None = None
     items: int = 0
+    dataset: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ def read_experiment(tracker: Tracker, experiment: str, pick: Pick) -> Iterator[H
     """Yield the histories of an experiment's newest 2,000 runs, standard errors logged beside a metric included.
 
     Raises Unavailable where a run cannot be read: a table with holes would look like a whole one. A run that the
-    tracker refuses (deleted meanwhile, too many points) is left out.
+    tracker refuses (deleted meanwhile, too many points) is left out, and so is a metric that has the evals of several
+    datasets which cannot be told apart.
     """
     runs = tracker.runs_of(experiment, MOST_RUNS)
     for start in range(0, len(runs), _AT_ONCE):
@@ -33,7 +34,7 @@ def read_experiment(tracker: Tracker, experiment: str, pick: Pick) -> Iterator[H
 
 def _read(tracker: Tracker, experiment: str, runs: Sequence[RunFacts], pick: Pick) -> Iterator[History]:
     queries = [
-        RunQuery(run.run_id, key, items=pick.items)
+        RunQuery(run.run_id, key, items=pick.items, dataset=pick.dataset)
         for run in runs
         for key in sorted(run.metrics)
         if wanted(key, pick, run.metrics)
@@ -51,7 +52,7 @@ def _read(tracker: Tracker, experiment: str, runs: Sequence[RunFacts], pick: Pic
 
 def _points(answer: RunReading | EvalstopError) -> tuple[Point, ...]:
     if isinstance(answer, RunReading):
-        return answer.points
+        return () if answer.untold else answer.points
     if isinstance(answer, Rejected):
         return ()
     raise answer
