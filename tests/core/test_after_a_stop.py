@@ -127,6 +127,8 @@ def test_the_runs_readers_find_the_stop_in_tags() -> None:
         "evalstop.checkpoint_kind": "pinned files",
         "evalstop.intent": STOPPED.id,
     }
+    of_one = replace(STOPPED, evidence=replace(EVIDENCE, dataset="held-out@9f"))
+    assert words.run_tags(of_one)["evalstop.dataset"] == "held-out@9f"
     assert {"evalstop.kept_step", "evalstop.checkpoint"}.isdisjoint(words.run_tags(STOPPED)), "nothing was kept"
 
 
@@ -206,4 +208,5 @@ def test_the_terms_in_effect_are_those_last_judged_by_or_else_the_first() -> Non
     assert in_effect(watch) == first
     assert in_effect(judged) == replace(first, rung=Rung.WARN, rule="k-declines:k=2", mode=Mode.MIN)
     assert in_effect(replace(judged, metric_now="loss")).items == 0
+    assert in_effect(replace(judged, dataset_now="held-out@9f")).dataset == "held-out@9f"
     assert in_effect(replace(judged, metric_now="loss")).metric == "loss"

@@ -89,6 +89,12 @@ def test_a_batch_is_sealed_by_its_points_in_whatever_order_they_come() -> None:
         assert chain.batch(replace(BATCH, points=points)) == Entry("points", "c:7:1001:100:4", sha256(rows))
 
 
+def test_the_dataset_of_a_point_is_sealed_where_it_has_one() -> None:
+    point = Point("r", 1, 0.5, 5, arrived_s=7.0, metric="acc", dataset="held-out@9f")
+
+    assert chain.batch(Batch("j", 1, [point])).digest == sha256('[[0,1,5,"r","acc","0.5",7.0,"None","held-out@9f"]]')
+
+
 def test_a_point_that_is_no_number_or_came_at_zero_is_sealed_too() -> None:
     odd = Point("r", 1, float("nan"), 5, arrived_s=-0.0, metric="acc")
 

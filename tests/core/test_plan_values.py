@@ -9,7 +9,7 @@ from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
-from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Rung, StopAction
+from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Point, Rung, StopAction
 from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason, verdicts
 from evalstopd.core.rules import Standing
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
@@ -93,6 +93,13 @@ def test_the_observe_rung_books_the_same_evidence() -> None:
 
     assert found.would_be == (WouldBeStop(KEY, LIFE, NOW_S, EVIDENCE),)
     assert (found.intents, found.pins) == ((), ())
+
+
+def test_the_dataset_that_judges_is_in_the_watch_and_in_the_evidence() -> None:
+    found = decided(case(dataset="held-out@9f"))
+
+    assert [each.dataset_now for each in found.watches] == ["held-out@9f"]
+    assert [each.evidence.dataset for each in found.intents] == ["held-out@9f"]
 
 
 def test_evidence_has_the_standard_errors_where_any_was_logged() -> None:
@@ -199,6 +206,15 @@ def test_that_the_best_checkpoint_is_lost_is_said_once(
     )
 
     assert triggers(case(), known) == found
+
+
+def test_a_logged_model_is_not_lost_where_a_stop_may_rest_on_one() -> None:
+    logged = Pin(KEY, 20, 3.0, PinState.LOGGED, 1.0, 1)
+    known = replace(NOTHING, pins={KEY: (logged,)}, triggered={KEY: 30})
+
+    assert triggers(case(logged_models=True), known) == [40]
+    lost = replace(known, pins={KEY: (replace(logged, state=PinState.LOST),)})
+    assert triggers(case(logged_models=True), lost) == []
 
 
 def warned_at(told_s: float | None) -> EarlyWarning:
@@ -393,6 +409,13 @@ def test_a_stop_that_the_log_does_not_bear_out_stays_below_the_ceiling_and_the_d
 
     assert (intent.rung, intent.evidence) == (Rung.WARN, EVIDENCE)
     assert found.doubts == ((KEY, "no log was found"),)
+
+
+def test_a_point_of_this_life_that_is_not_in_the_log_is_a_doubt() -> None:
+    """Also where it is on no curve, as another one has its step."""
+    found = decided(replace(held_back(OWN), points=(Point("r", 40, 1.5, 0),)))
+
+    assert found.doubts == ((KEY, "the owner's log.json does not have the score of step 40"),)
 
 
 def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:

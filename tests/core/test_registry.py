@@ -98,3 +98,5 @@ def test_a_version_tells_which_stop_of_which_job_it_was_kept_for():
         "evalstop.checkpoint": "/best",
         "evalstop.intent": STOPPED.id,
     }
+    of_one = replace(STOPPED, evidence=replace(EVIDENCE, dataset="held-out@9f"))
+    assert version_tags(of_one) == {**version_tags(STOPPED), "evalstop.dataset": "held-out@9f"}
