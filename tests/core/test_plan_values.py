@@ -393,7 +393,7 @@ def test_a_stop_that_the_owners_log_bears_out_is_decided_on_the_enforce_rung_and
 
     assert intent.evidence == replace(EVIDENCE, corroborated=BORNE_OUT)
     assert (intent.rung, found.doubts) == (Rung.ENFORCE, ())
-    assert [each.step for each in found.pins] == [20]
+    assert ([each.step for each in found.pins], [each.evals for each in found.watches]) == ([20], [4])
 
 
 def test_it_is_decided_at_the_last_eval_that_the_log_reaches() -> None:
@@ -409,6 +409,7 @@ def test_a_stop_that_the_log_does_not_bear_out_stays_below_the_ceiling_and_the_d
 
     assert (intent.rung, intent.evidence) == (Rung.WARN, EVIDENCE)
     assert found.doubts == ((KEY, "no log was found"),)
+    assert ([each.step for each in found.pins], [each.evals for each in found.watches]) == ([20], [4])
 
 
 def test_a_point_of_this_life_that_is_not_in_the_log_is_a_doubt() -> None:
@@ -422,6 +423,7 @@ def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:
     soon = NoLog("no log was found yet", later=True)
     waits = decided(held_back(soon))
 
-    assert (waits.intents, waits.doubts, [each.step for each in waits.pins]) == ((), (), [20])
+    assert (waits.intents, waits.doubts) == ((), ())
+    assert ([each.step for each in waits.pins], [each.evals for each in waits.watches]) == ([20], [4])
     late = decided(held_back(soon, arrived_s=NOW_S - 601.0))
     assert ([each.rung for each in late.intents], late.doubts) == ([Rung.WARN], ((KEY, "no log was found yet"),))
