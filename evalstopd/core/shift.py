@@ -84,17 +84,16 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
         return shift
     if seen == shift.asked:
         return replace(shift, before=seen, state=ShiftState.SET)
-    if shift.lever is Lever.PRIORITY and shift.asked == shift.home and seen != shift.before:
-        # Given back, Slurm reckons it anew: it need not be what was found.
-        return replace(shift, asked=seen, before=seen, natural=seen, state=ShiftState.SET)
     # The request never arrived: what we set before it is in effect, and still to be taken back.
     earlier = shift.state is ShiftState.ASKED and seen == shift.before and seen != shift.home
     if not earlier and seen != shift.home and shift.lever is Lever.NICE:
         return _left(shift, BY_HAND.format(lever="Nice", seen=seen))
-    tries = shift.tries + int(shift.asked != shift.home)
-    if tries > reassert and not earlier:
+    back = shift.asked == shift.home
+    tries = shift.tries + int(not back)
+    if tries > reassert and not back and not earlier:
         what = shift.lever.value.capitalize()
         return replace(_left(shift, WILL_NOT_STAY.format(lever=what, tries=tries)), tries=tries)
+    # Without what was ours Slurm reckons a Priority anew: it need not be what was found.
     found = seen if shift.lever is Lever.PRIORITY and not earlier else shift.natural
     return replace(shift, asked=seen, before=seen, natural=found, tries=tries, state=ShiftState.SET)
 

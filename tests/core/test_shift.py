@@ -52,11 +52,15 @@ def test_a_first_request_that_never_arrived_leaves_nothing_to_be_taken_back() ->
 
 
 def test_a_priority_given_back_is_reckoned_anew_and_stands_for_what_was_found() -> None:
-    back = taken_back(BY_PRIORITY, 9.0)
-    seen = looked(back, 1037)
+    back = taken_back(replace(BY_PRIORITY, tries=9), 9.0)
+    seen = looked(back, 1037, reassert=2)
 
     assert seen == replace(back, asked=1037, before=1037, natural=1037, state=ShiftState.SET)
-    assert (seen.away, seen.tries) == (False, 0)
+    assert (seen.away, seen.tries) == (False, 9)
+
+
+def test_a_nice_that_is_given_back_may_be_set_by_hand_meanwhile() -> None:
+    assert looked(taken_back(BY_NICE, 9.0), 77).why == "its Nice was set by hand to 77"
 
 
 def test_a_priority_that_its_owner_reset_is_taken_for_the_natural_one_and_counted() -> None:
@@ -107,9 +111,10 @@ def test_the_first_change_remembers_what_was_found() -> None:
 def test_a_job_that_was_moved_stays_on_its_lever_and_keeps_what_was_found(
     shift: Shift, value: int, lever: Lever
 ) -> None:
-    again = asked_for(UP, replace(KEY, job_id="8"), -40, lever, 9.0, replace(shift, tries=2))
+    under_way = replace(shift, asked=1700, tries=2)
+    again = asked_for(UP, replace(KEY, job_id="8"), -40, lever, 9.0, under_way)
 
-    assert again == replace(shift, asked=value, asked_s=9.0, tries=2, state=ShiftState.ASKED)
+    assert again == replace(under_way, asked=value, before=1700, asked_s=9.0, state=ShiftState.ASKED)
 
 
 def test_a_job_that_has_been_given_back_may_change_its_lever_and_its_tries_still_count() -> None:
@@ -124,9 +129,9 @@ def test_a_job_that_has_been_given_back_may_change_its_lever_and_its_tries_still
 
 @pytest.mark.parametrize("shift", [BY_NICE, BY_PRIORITY])
 def test_what_is_taken_back_is_what_was_found_and_may_not_have_arrived(shift: Shift) -> None:
-    back = taken_back(shift, 9.0)
+    back = taken_back(replace(shift, asked=1700), 9.0)
 
-    assert back == replace(shift, asked=shift.home, before=shift.asked, asked_s=9.0, state=ShiftState.ASKED)
+    assert back == replace(shift, asked=shift.home, before=1700, asked_s=9.0, state=ShiftState.ASKED)
     assert back.away
     assert steer(back) == Steer("7", nice=5, anew=shift.lever is Lever.PRIORITY)
 
