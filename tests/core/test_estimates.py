@@ -17,10 +17,12 @@ from evalstopd.core.estimates import (
     History,
     PastLife,
     Tally,
+    Use,
     bin_of,
     is_own_end,
     kin_of,
     lengths,
+    survived,
     use_of,
 )
 from evalstopd.core.model import Job, Phase
@@ -244,6 +246,74 @@ def test_a_copy_changes_by_itself() -> None:
     assert length(copy) > 2 * before
     assert length(known) == before
     assert known.tallies == history(*lives).tallies
+
+
+def test_the_first_job_tells_already_and_twelve_of_others_tell_more_than_one_of_the_users() -> None:
+    assert length(history(lived(0.125))) == 0.125 * 10 * HOUR_S
+    known = history(*[lived(0.25, user="bob")] * 12, lived(0.5, account="other"))
+
+    assert length(known, name="new") == 0.25 * 10 * HOUR_S
+    assert length(history(*[lived(0.5, account="other")] * 9, *[lived(0.25, user="bob")] * 12), name="new") == (
+        0.5 * 10 * HOUR_S
+    )
+
+
+def test_half_a_job_is_the_closest_kin_there_is() -> None:
+    half = lived(elapsed_s=WHOLE_S / 2)
+    found = history(*[lived(name="other")] * 5, half).estimate(Asked("alice", "ml", "train", 10 * HOUR_S))
+
+    assert found is not None
+    assert (found.jobs, found.of) == (0.5, "of the user in the account under this name")
+
+
+def test_a_running_job_is_not_judged_by_those_that_ended_exactly_where_it_is() -> None:
+    known = history(*[lived(0.25)] * 40, *[lived(0.5)] * 20, *[lived(1.0)] * 10)
+
+    assert length(known, attained_s=0.2 * 10 * HOUR_S) == 0.25 * 10 * HOUR_S
+    assert length(known, attained_s=0.25 * 10 * HOUR_S) == 0.5 * 10 * HOUR_S
+    assert length(known, attained_s=0.5 * 10 * HOUR_S) == 10 * HOUR_S
+
+
+def tallied(*uses: tuple[int, float, bool]) -> Tally:
+    tally = Tally(0.0)
+    for each in uses:
+        tally.add(Use(*each), 0.0)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("uses", "chances"),
+    [
+        ([], {TOP: 1.0}),
+        ([(8, 1.0, False), (16, 1.0, True), (24, 1.0, False)], {8: 1 / 3, 24: 2 / 3}),
+        ([(8, 0.25, False), (16, 0.25, True), (24, 0.25, False)], {8: 1 / 3, 24: 2 / 3}),
+        ([(8, 3.0, True)], {TOP: 1.0}),
+        ([(8, 1.0, False), (8, 3.0, True)], {8: 0.25, TOP: 0.75}),
+        ([(8, 1.0, False), (TOP, 1.0, False), (TOP, 1.0, True)], {8: 1 / 3, TOP: 2 / 3}),
+    ],
+)
+def test_who_was_cut_short_counts_with_those_who_ran_longer(
+    uses: list[tuple[int, float, bool]], chances: dict[int, float]
+) -> None:
+    """As Kaplan and Meier reckon it; what is left at last is at the limit."""
+    found = survived(tallied(*uses))
+
+    assert {at: each for at, each in enumerate(found) if each} == pytest.approx(chances)
+
+
+def test_a_tally_fades_by_half_in_a_half_life_from_whenever_it_is() -> None:
+    tally = tallied((8, 1.0, False), (9, 2.0, True))
+    tally.fade(HALF_LIFE_S)
+    tally.fade(3 * HALF_LIFE_S)
+
+    assert (tally.ended[8], tally.cut[9], tally.at_s) == (0.125, 0.25, 3 * HALF_LIFE_S)
+
+
+@pytest.mark.parametrize("life", [lived(1.0, 1.0), lived(elapsed_s=1.0), lived(elapsed_s=0.5, limit_s=0.5)])
+def test_the_shortest_job_tells_a_little(life: PastLife) -> None:
+    use = use_of(life)
+    assert use is not None
+    assert use.weight == life.elapsed_s / WHOLE_S
 
 
 def test_a_copied_tally_fades_by_itself() -> None:
