@@ -171,6 +171,13 @@ def test_a_limit_gives_the_longest_front_that_an_exchange_of_priorities_can_give
         ([placed(3, 12), placed(1, 10), placed(2, 12), placed(4, 12)], 2, [("3", 13)], 1),
         ([placed(2, 10), placed(1, 10), placed(4, 12), placed(3, 10)], 2, [("4", 10), ("2", 12)], 2),
         ([placed(n, 10) for n in (1, 3, 2, 5, 4)], 2, [("1", 12), ("3", 12)], 3),
+        ([placed(3, 12), placed(1, 10), placed(4, 12), placed(2, 11)], 2, [("4", 10), ("1", 11)], 2),
+        (
+            [placed(3, 12), placed(1, 10), placed(2, 10), placed(4, 12), placed(5, 12)],
+            2,
+            [("4", 10), ("5", 10)],
+            5,
+        ),
     ],
 )
 def test_with_a_limit_nobody_of_a_front_keeps_what_would_let_him_start_after_one_behind(
@@ -202,6 +209,12 @@ def test_equal_ones_are_parted_upwards_only_where_no_other_job_stands_between(ot
     assert [(each.job.name, each.priority) for each in arrange(wanted, others, 1)] == [
         ("5", 10) if lifted else ("1", 5)
     ]
+
+
+def test_as_many_changes_as_allowed_may_part_equal_ones_downwards() -> None:
+    found = arrange([placed(2, 9), placed(1, 9)], (), 1)
+
+    assert [(change.job.name, change.priority) for change in found] == [("1", 8)]
 
 
 @given(lines(), st.integers(1, 6))
@@ -268,8 +281,13 @@ def test_the_longest_subsequence_that_never_rises(levels: list[int]) -> None:
         ([placed(1, 9), placed(2, 9)], []),
         ([placed(3, 5), placed(1, 10), placed(2, 8)], [("1", 8), ("2", 5), ("3", 10)]),
         ([placed(2, LOWEST), placed(1, LOWEST)], []),
+        ([placed(3, 3), placed(2, 3), placed(1, 3)], [("2", 2), ("1", 2)]),
+        ([placed(1, 5), placed(2, 3, -5)], [("2", 1)]),
     ],
 )
 def test_small_lines(wanted: list[Placed], expected: list[tuple[str, int]]) -> None:
-    """Equal priorities start by id, so only what is against the ids takes a step down; nobody gets less than 1."""
+    """Equal priorities start by id, so only what is against the ids takes a step down; nobody gets less than 1.
+
+    Nor is anybody lowered to 1, at which nothing tells any more what he would have without us.
+    """
     assert [(change.job.name, change.priority) for change in arrange(wanted)] == expected
