@@ -44,6 +44,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 
 _EX_IOERR = 74
+_UNREAD = 3
 
 
 def main() -> None:
@@ -148,6 +149,7 @@ def run(config: Config = None) -> None:
         Daemon(
             service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow
         ).run()
+        service.end()
     finally:
         service.close()
         log.info("evalstopd ends")
@@ -159,10 +161,11 @@ def tick(
     dry_run: Annotated[bool, typer.Option(help="Observe and decide only: record nothing, do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make one pass and say what was seen and done."""
+    """Make one pass and say what was seen and done; exit code 3 where MLflow could not be read at all."""
     import threading
 
     from evalstopd.log import start_log
+    from evalstopd.loop import Tracker
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_loop, tick_alone
@@ -175,9 +178,10 @@ def tick(
         lines = [f"would stop {key.job_id}: {evidence.reason}" for key, evidence in judgement.decided]
     else:
         report, lines = tick_alone(loop, settings), []
-    result = {"good": report.good, "summary": report.summary, "counts": dict(report.counts), "decided": lines}
+    result = {"good": report.good, "mlflow": report.tracker, "summary": report.summary}
+    result |= {"counts": dict(report.counts), "decided": lines}
     _print(result, as_json, lambda: "\n".join(plain(each, 4000) for each in (report.summary, *lines)))
-    raise typer.Exit(0 if report.good else 1)
+    raise typer.Exit(1 if not report.good else _UNREAD if report.tracker is Tracker.FAILED else 0)
 
 
 @app.command()
@@ -213,19 +217,18 @@ def status(
     from evalstopd.settings import load_settings
     from evalstopd.wiring import make_checked_store
 
-    rows = status_rows(make_checked_store(load_settings(config)), limit)
+    store = make_checked_store(load_settings(config))
+    rows = status_rows(store, store, limit)
     _print(rows, as_json, lambda: status_table(rows))
 
 
 def _daemon_status(config: Path | None, *, as_json: bool) -> int:
-    from evalstopd.pulse import alive, pulse_rows, told
+    from evalstopd.pulse import alive, told
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock
+    from evalstopd.wiring import daemon_rows
 
-    settings = load_settings(config)
-    now_s = make_clock().now_s()
-    rows = pulse_rows(make_checked_store(settings).pulses(), now_s, settings.daemon.tick_s)
+    rows = daemon_rows(load_settings(config))
     _print(rows, as_json, lambda: "\n".join(plain(line, 1000) for line in told(rows)))
     return 0 if alive(rows) else 1
 

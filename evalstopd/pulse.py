@@ -1,18 +1,21 @@
 """The daemons' signs of life: noted after each pass, shown by `status --daemon`, and whether they are good enough."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evalstopd.errors import EvalstopError
 from evalstopd.loop import TickReport
-from evalstopd.ports import Pulse, Pulses
+from evalstopd.ports import Lease, Pulse, Pulses
 from evalstopd.settings import Settings
 
 _log = logging.getLogger("evalstopd")
 LATE_TICKS = 3
 _LATE_LEAST_S = 60.0
 _LONGEST = 500
+_NONE: Mapping[str, Lease] = MappingProxyType({})
+_LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
 
 
 @dataclass(slots=True)
@@ -25,15 +28,24 @@ class NotePulse:
     version: str
     now_s: Callable[[], float]
     settings: Callable[[], Settings]
+    holder: str = ""
     good_s: float | None = None
 
     def __call__(self, report: TickReport, seconds: float, leads: bool) -> None:  # noqa: FBT001  a fact like the rest
         """Note it. A store that cannot be written is what the pass itself has said already."""
         del seconds
-        now_s = self.now_s()
-        self.good_s = now_s if report.good else self.good_s
-        digest, said = self.settings().digest, report.summary[:_LONGEST]
-        pulse = Pulse(self.name, self.pid, now_s, self.good_s, leads, self.version, digest, said)
+        self.good_s = self.now_s() if report.good else self.good_s
+        self._note(leads, report.summary[:_LONGEST], ended=False)
+
+    def end(self) -> None:
+        """Note that the daemon was told to end: who is missed then is missed on purpose."""
+        self._note(leads=False, said="was told to end", ended=True)
+
+    def _note(self, leads: bool, said: str, *, ended: bool) -> None:  # noqa: FBT001  a fact like the rest
+        now_s, digest = self.now_s(), self.settings().digest
+        pulse = Pulse(
+            self.name, self.pid, now_s, self.good_s, leads, self.version, digest, said, self.holder, ended=ended
+        )
         try:
             self.book.note_pulse(pulse)
         except EvalstopError as error:
@@ -42,7 +54,10 @@ class NotePulse:
 
 @dataclass(frozen=True, slots=True)
 class PulseRow:
-    """One daemon as it is shown: seconds since its last pass and its last good one (None: none yet)."""
+    """One daemon as it is shown: seconds since its last pass and its last good one (None: none yet).
+
+    `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over) or `has ended` (it was told to).
+    """
 
     name: str
     role: str
@@ -55,38 +70,81 @@ class PulseRow:
     summary: str
 
 
-def pulse_rows(pulses: Sequence[Pulse], now_s: float, tick_s: float) -> tuple[PulseRow, ...]:
-    """Return the daemons; `good` are those whose last good pass is at most three periods, and a minute, ago."""
+def pulse_rows(
+    pulses: Sequence[Pulse], now_s: float, tick_s: float, leases: Mapping[str, Lease] = _NONE
+) -> tuple[PulseRow, ...]:
+    """Return the daemons, who leads first; `good` are those whose last good pass is young enough.
+
+    That is at most three periods, and a minute, ago. `leases` has each lease by its name: it says who leads, for a
+    daemon that was killed cannot say any more that it does not.
+    """
     late_s = max(LATE_TICKS * tick_s, _LATE_LEAST_S)
-    return tuple(
+    rows = [
         PulseRow(
             each.name,
-            "leads" if each.leads else "stands by",
+            _role(each, leases.get(lease_of(each))),
             each.pid,
             now_s - each.at_s,
             None if each.good_s is None else now_s - each.good_s,
-            each.good_s is not None and now_s - each.good_s <= late_s,
+            not each.ended and each.good_s is not None and now_s - each.good_s <= late_s,
             each.version,
             each.digest,
             each.summary,
         )
         for each in pulses
-    )
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.role != _LEADS, row.name)))
+
+
+def lease_of(pulse: Pulse) -> str:
+    """Return the name of the lease that the daemon holds or waits for."""
+    return pulse.name.rpartition("@")[0]
+
+
+def _role(pulse: Pulse, lease: Lease | None) -> str:
+    if pulse.ended:
+        return _ENDED
+    if lease is None or not pulse.holder:
+        return _LEADS if pulse.leads else _WAITS
+    if lease.left_s > 0 and lease.holder == pulse.holder:
+        return _LEADS
+    return "led" if pulse.leads else _WAITS
 
 
 def alive(rows: Sequence[PulseRow]) -> bool:
     """Tell whether a daemon leads and is well."""
-    return any(row.good and row.role == "leads" for row in rows)
+    return any(row.good and row.role == _LEADS for row in rows)
+
+
+def missed(rows: Sequence[PulseRow]) -> bool:
+    """Tell whether one that was not told to end is not well."""
+    return any(not row.good and row.role != _ENDED for row in rows)
 
 
 def told(rows: Sequence[PulseRow]) -> list[str]:
-    """Return a line for each daemon."""
-    return [_line(row) for row in rows] or ["no daemon has worked on this store yet"]
+    """Return a line for each daemon, and one where those that work are not alike."""
+    if not rows:
+        return ["no daemon has worked on this store yet"]
+    return [*map(_line, rows), *_unlike(rows)]
 
 
 def _line(row: PulseRow) -> str:
     good = "no good pass yet" if row.good_ago_s is None else f"last good pass {row.good_ago_s:.0f} s ago"
+    if row.role == _ENDED:
+        return f"off  {row.name} (pid {row.pid}, {row.version}) was told to end {row.ago_s:.0f} s ago: {good}"
     return (
         f"{'ok ' if row.good else 'BAD'}  {row.name} (pid {row.pid}, {row.version}) {row.role}: {good}, "
         f"last pass {row.ago_s:.0f} s ago: {row.summary}"
     )
+
+
+def _unlike(rows: Sequence[PulseRow]) -> Iterator[str]:
+    """Say where daemons would decide differently, so that a take-over would change more than who leads."""
+    at_work = [row for row in rows if row.good]
+    said = {
+        "version": {row.name: row.version for row in at_work},
+        "settings": {row.name: row.digest for row in at_work},
+    }
+    for what, of in said.items():
+        if len(set(of.values())) > 1:
+            yield f"they differ in {what}: {', '.join(f'{name} {value}' for name, value in of.items())}"

@@ -1,5 +1,6 @@
 """What may be wrong with settings though each has the right form: a rule nobody knows, keys that need one another."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from evalstopd.settings import Settings
 
 LOSS_AWARE = "loss-aware"
+SPARE_S = 2.0
+"""A command of Slurm's that is late is killed, and waited for, for a second."""
+PATHS = (
+    "slurm.conf", "mlflow.ca_file", "mlflow.client_cert", "binding.mac_key", "keeper.socket", "daemon.kill_switch",
+    "notify.smtp_password_file", "notify.smtp_ca_file",
+)  # fmt: skip
+_WHERE = "a relative one hangs on the folder in which a command is started"
+_RELATIVE_SQLITE = re.compile(r"sqlite(\+[a-z]+)?:///[^/]")
 # LossAware would take a job's GPUs on the word of numbers that others write.
 PREEMPTIVE = ("srtf-est", "las")
 
@@ -90,7 +99,50 @@ def _password(settings: "Settings") -> Iterator[Fault]:
         yield _fault("notify.smtp_security", "no password is sent without starttls or tls", "notify.smtp_user")
 
 
-CHECKS = (_rule, _actions, _policy, _preempt, _tags, _kinds, _password)
+def _login(settings: "Settings") -> Iterator[Fault]:
+    """Refuse half a login to the tracker: it would be used, or left out, in silence."""
+    asked = settings.mlflow
+    has = bool(asked.password.get_secret_value())
+    if bool(asked.username) != has:
+        said = "there is a password and no user name" if has else "there is a user name and no password"
+        yield _fault("mlflow.username", f"goes together with mlflow.password: {said}", "mlflow.password")
+
+
+def _paths(settings: "Settings") -> Iterator[Fault]:
+    """Refuse what depends on the folder that a command, or systemd, happens to start in."""
+    for key in PATHS:
+        part, _, name = key.partition(".")
+        given = str(getattr(getattr(settings, part), name))
+        if given and not given.startswith("/"):
+            yield _fault(key, f"an absolute path is needed, not {shown(given)}: {_WHERE}")
+    if any(not each.startswith("/") for each in settings.slurm.path.split(":")):
+        yield _fault("slurm.path", f"absolute paths are needed, with : between them: {_WHERE}")
+    if _RELATIVE_SQLITE.match(settings.store.url):
+        four = "SQLite needs an absolute path, with four slashes, as in sqlite:////var/lib/evalstopd/store.db"
+        yield _fault("store.url", f"{four}: {_WHERE}")
+
+
+def least_lease_s(settings: "Settings") -> float:
+    """Return the shortest lease that an act on Slurm can be begun under, in seconds.
+
+    A beat beside the passes renews the lease when a third of it is over, however long a pass takes: so the period of
+    the passes sets no bound. An act is begun only while the lease surely outlasts the command's time limit and the time
+    that a command is waited for after it was killed; twice that leaves room for one renewal that fails.
+    """
+    return 2 * (settings.slurm.time_limit_s + SPARE_S)
+
+
+def _lease(settings: "Settings") -> Iterator[Fault]:
+    """Refuse a lease too short to act within; of SQLite's one daemon there is none."""
+    least_s = least_lease_s(settings)
+    if settings.store.lease_s < least_s and not settings.store.url.startswith("sqlite"):
+        text = (
+            f"at least {least_s:g} is needed, not {settings.store.lease_s:g}: a Slurm command must end well within it"
+        )
+        yield _fault("store.lease_s", text, "store.url", "slurm.time_limit_s")
+
+
+CHECKS = (_rule, _actions, _policy, _preempt, _tags, _kinds, _password, _login, _paths, _lease)
 """What may be wrong though it has the right form."""
 
 

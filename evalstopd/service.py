@@ -29,7 +29,8 @@ class Service:
     """The loop behind its seat, by settings that can be read anew.
 
     `load` reads the settings, `make` makes a loop of them; both raise an EvalstopError for settings that are wrong.
-    `after` is told of each pass: its report, its seconds by `now_s`, and whether this process leads.
+    `after` is told of each pass: its report, its seconds by `now_s`, and whether this process leads; `ending` is called
+    where the process ends because it was told to.
     """
 
     load: Callable[[], Settings]
@@ -38,6 +39,7 @@ class Service:
     seat: Seat
     now_s: Callable[[], float]
     after: list[After] = field(default_factory=list)
+    ending: list[Callable[[], None]] = field(default_factory=list)
     loop: Loop = field(init=False)
     _took_s: float = 0.0
 
@@ -80,6 +82,11 @@ class Service:
         logging.getLogger("evalstopd").setLevel(settings.daemon.log_level)
         self.settings, self.loop = settings, loop
         return settings.daemon.tick_s
+
+    def end(self) -> None:
+        """Say that the process was told to end."""
+        for each in self.ending:
+            each()
 
     def close(self) -> None:
         """Take back what was changed of waiting jobs, send what waits, and make room for another daemon."""

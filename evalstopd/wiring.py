@@ -43,7 +43,7 @@ from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import EvalstopError, Fatal, Misconfigured, Rejected, Unavailable
-from evalstopd.late import Late
+from evalstopd.late import LateGate, LateTracker
 from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
@@ -56,7 +56,7 @@ from evalstopd.meters.measured import measured
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Changes, Notifier, PastJobs, Ports, Span
 from evalstopd.priorities import Place, places, still_set, told_back, told_still_set
-from evalstopd.pulse import NotePulse, alive, pulse_rows, told
+from evalstopd.pulse import NotePulse, PulseRow, alive, lease_of, missed, pulse_rows, told
 from evalstopd.report.scorecard import (
     Limit,
     Limits,
@@ -65,9 +65,12 @@ from evalstopd.report.scorecard import (
     enforce_verdict,
     read_scorecard,
 )
+from evalstopd.sense import SPARE_S
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
+from evalstopd.slot import Slot, take_slot
+from evalstopd.store.engine import parse
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.migrate import check, current
 from evalstopd.store.sql import SqlStore
@@ -77,8 +80,6 @@ from evalstopd.upkeep.habits import DAY_S, Habits
 from evalstopd.upkeep.hourly import Hourly
 from evalstopd.written import written
 
-# A command of Slurm's that is late is killed, and waited for, for a second.
-_SPARE_S = 2.0
 # What one reading of accounting may print: more is asked for in smaller pieces.
 _HISTORY_CAP = 16 * 2**20
 _PATIENT_S = 60.0
@@ -96,14 +97,28 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
-    name = f"{settings.store.lease}@{socket.gethostname()}"
-    now_s = SystemClock().now_s
-    service.after.append(NotePulse(store, name, os.getpid(), __version__, now_s, lambda: service.settings))
+    note_pulses(service, store)
     service.after.append(habits)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     if meters is not None:
-        service.after.append(AfterPass(meters, store, now_s))
+        service.after.append(AfterPass(meters, store, SystemClock().now_s))
     return service
+
+
+def note_pulses(service: Service, store: SqlStore) -> None:
+    """Let the service note its signs of life, under a name that no other daemon on the store has."""
+    slot, now_s = _slot(service.settings, service.seat), SystemClock().now_s
+    pulse = NotePulse(store, slot.name, os.getpid(), __version__, now_s, lambda: service.settings, service.seat.holder)
+    service.after.append(pulse)
+    service.ending += [pulse.end, slot.release]
+
+
+def _slot(settings: Settings, seat: Seat) -> Slot:
+    """Return the daemon's name among those on its store, of which SQLite's has no other on any host."""
+    name = f"{settings.store.lease}@{socket.gethostname()}"
+    # Not the whole address: daemons may reach one database by several.
+    database = parse(settings.store.url).database or ""
+    return take_slot(database, name) if isinstance(seat, LeaseSeat) else Slot(name, lambda: None)
 
 
 def make_meters(settings: Settings) -> Meters | None:
@@ -194,9 +209,6 @@ def make_seat(settings: Settings) -> Seat:
     release = lock_alone(settings.store.url)
     if release is not None:
         return OwnSeat(release)
-    least_s = 2 * (settings.slurm.time_limit_s + _SPARE_S)
-    if settings.store.lease_s < least_s:
-        raise Misconfigured(f"store.lease_s must be {least_s:g} at least: a Slurm command must end well within it")
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     return LeaseSeat(Lead(make_store(settings), settings.store.lease, holder, settings.store.lease_s, boottime_s))
 
@@ -205,7 +217,7 @@ def seated(loop: Loop, seat: Seat, settings: Settings) -> Loop:
     """Return the loop as one that writes and acts only while its process has the seat."""
     if not isinstance(seat, LeaseSeat):
         return loop
-    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + _SPARE_S))
+    return replace(loop, ports=fenced(loop.ports, seat.lead, settings.slurm.time_limit_s + SPARE_S))
 
 
 def tick_alone(loop: Loop, settings: Settings) -> TickReport:
@@ -256,8 +268,8 @@ def _ordering_loop(settings: Settings) -> Loop:
     check(settings.store.url)
     store, tracker, gate = (
         make_store(settings),
-        Late(partial(make_metrics, settings)),
-        Late(partial(make_gate, settings)),
+        LateTracker(partial(make_metrics, settings)),
+        LateGate(partial(make_gate, settings)),
     )
     ports = Ports(
         clock=SystemClock(),
@@ -459,6 +471,11 @@ def make_checked_store(settings: Settings) -> SqlStore:
     return make_store(settings)
 
 
+def _api(settings: Settings) -> str:
+    workspace, said = _server(settings).workspace, make_metrics(settings).ping()
+    return f"{said}; in the workspace {workspace[:60]!a}" if workspace else said
+
+
 def _door(settings: Settings) -> str:
     declared = settings.mlflow.server
     if not make_gate(settings).admits_strangers():
@@ -484,10 +501,18 @@ def _tracker_clock(settings: Settings) -> str:
 
 def _daemons(settings: Settings) -> str:
     """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
-    rows = pulse_rows(make_checked_store(settings).pulses(), SystemClock().now_s(), settings.daemon.tick_s)
-    if rows and not alive(rows):
+    rows = daemon_rows(settings)
+    if rows and (missed(rows) or not alive(rows)):
         raise Unavailable("; ".join(told(rows)))
     return "; ".join(told(rows))
+
+
+def daemon_rows(settings: Settings) -> tuple[PulseRow, ...]:
+    """Return the daemons that worked on the store within a week, and which of them leads."""
+    store = make_checked_store(settings)
+    pulses = store.pulses()
+    leases = {name: lease for name in set(map(lease_of, pulses)) if (lease := store.leader(name)) is not None}
+    return pulse_rows(pulses, SystemClock().now_s(), settings.daemon.tick_s, leases)
 
 
 def _priorities(settings: Settings) -> str:
@@ -592,7 +617,11 @@ def _served(settings: Settings) -> str:
 
 def _promotion(settings: Settings) -> str:
     asked = settings.promotion
-    return f"kept checkpoints become versions of {asked.model}" if asked.registry else "no model versions are made"
+    if not asked.registry:
+        return "no model versions are made"
+    account = _name_of(os.getuid()) or f"uid {os.getuid()}"
+    copied = f"; only those of jobs of {account} can be copied in (promotion.copy_mb)" if asked.copy_mb else ""
+    return f"kept checkpoints become versions of {asked.model}{copied}"
 
 
 def _needing(
@@ -612,12 +641,12 @@ def _needing(
 
 def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
     """Return the questions of `evalstopd check`; `source` says where the settings come from."""
-    tracker = partial(_needing, _tracker, "mlflow.tracking_uri")
+    tracker = partial(_needing, _tracker, "the tracker's address and login: see mlflow")
     store = partial(_needing, _schema, "the store")
     questions: tuple[tuple[str, Callable[[Settings], str]], ...] = (
         ("settings", lambda _: source),
         ("slurm", _queue),
-        ("mlflow", lambda given: make_metrics(given).ping()),
+        ("mlflow", _api),
         ("mlflow login", tracker(lambda given: credentials.check(_tracker(given)))),
         ("mlflow server", tracker(_door)),
         ("mlflow database", _database),

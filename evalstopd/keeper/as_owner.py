@@ -257,19 +257,44 @@ def require_whole(folder: int, entries: list[Entry], kind: str) -> None:
 def check_file(file: BinaryIO, entry: Entry, prefix: str, names: set[str], *, whole: bool) -> None:
     """Raise something unless the file is whole; contents are only read where `whole` says that there is time."""
     if entry.path == MARKER:
-        json.loads(file.read(MAX_JSON)).keys()
+        read_table(file, MAX_JSON, "no whole JSON object: half written, or of another format")
     elif entry.path.endswith(".index.json"):
-        shards = json.loads(file.read(MAX_JSON)).get("weight_map", {}).values()
-        if lost := {prefix + shard for shard in shards} - names:
+        index = read_table(file, MAX_JSON, "no whole index of shards: half written, or of another format")
+        shards = index.get("weight_map", {})
+        if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
+            raise ValueError("no index of shards: its weight_map has another form")
+        if lost := {prefix + shard for shard in shards.values()} - names:
             raise ValueError(f"no {min(lost)}")
     elif entry.path.endswith(".safetensors"):
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(min(length, MAX_HEADER)))
-        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        if 8 + length + max(ends, default=0) != entry.size:
-            raise ValueError("size and header differ")
+        if size_by_header(file) != entry.size:
+            raise ValueError("a safetensors file of another size than its header tells: half written, or damaged")
     elif entry.path.endswith(WEIGHTS):
         check_weights(file, whole=whole, alone=len(names) == 1)
+
+
+def read_table(file: BinaryIO, most: int, otherwise: str) -> dict[str, Any]:
+    """Read a JSON object; what cannot be read as one is told in these words."""
+    try:
+        found = json.loads(file.read(most))
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found
+    raise ValueError(otherwise)
+
+
+def size_by_header(file: BinaryIO) -> int:
+    """Return how long the header of a safetensors file says that it is."""
+    no_header = "no safetensors file, or not yet written: it has no header of that format"
+    length = int.from_bytes(file.read(8), "little")
+    header = read_table(file, min(length, MAX_HEADER), no_header)
+    try:
+        ends = [each["data_offsets"][1] for name, each in header.items() if name != "__metadata__"]
+    except (TypeError, LookupError):
+        raise ValueError(no_header) from None
+    if not all(isinstance(end, int) for end in ends):
+        raise ValueError(no_header)
+    return 8 + length + max(ends, default=0)
 
 
 def logged(marker: BinaryIO, step: int, metric: str) -> list[float]:

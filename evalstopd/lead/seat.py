@@ -26,6 +26,10 @@ class Seat(Protocol):
     def said(self) -> str:
         """Return how things stand, in words."""
 
+    @property
+    def holder(self) -> str:
+        """Return what this process calls itself where several may sit there; else nothing."""
+
     def beat(self) -> bool:
         """Take or keep the seat; tell whether it has just become ours."""
 
@@ -59,6 +63,11 @@ class LeaseSeat:
         """Return who leads."""
         return self.lead.said
 
+    @property
+    def holder(self) -> str:
+        """Return the lease's holder, where that is this process."""
+        return self.lead.holder
+
     def beat(self) -> bool:
         """Renew the lease, or take it if it is free."""
         return self.lead.beat()
@@ -77,6 +86,7 @@ class OwnSeat:
     ours: bool = True
     known: bool = True
     said: str = "is alone on its store"
+    holder: str = ""
 
     def beat(self) -> bool:
         """Keep it."""

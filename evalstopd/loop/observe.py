@@ -63,6 +63,8 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     sightings = recognise(snapshot.jobs, book.watches)
     rules, known = _as_found(ports, rules, tally)
     runs = _runs(ports, snapshot, book, sightings, rules) if known else _no_runs(sightings, snapshot, rules)
+    if runs.found:
+        tally.asked(answered=True)
     readings, unread = _sort_answers(runs.read.queries, runs.read.answers, runs.decisions, tally)
     seen = runs.read.seen
     unread |= _unlooked(runs.unknown, seen, tally)
@@ -103,13 +105,15 @@ def _lowered(one: Seen, seen: Observation) -> Seen:
 class _Runs:
     """What was read of the jobs' runs, whose they are, and for which jobs no run could be looked for.
 
-    `fresh` are the jobs whose run's facts are of this pass, not remembered.
+    `fresh` are the jobs whose run's facts are of this pass, not remembered. `found` tells whether the tracker answered
+    where runs were looked for.
     """
 
     read: Read
     decisions: Mapping[JobKey, Bound | Refused]
     unknown: Mapping[JobKey, EvalstopError]
     fresh: AbstractSet[JobKey] = frozenset()
+    found: bool = False
 
 
 def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sighting], rules: Rules) -> _Runs:
@@ -127,7 +131,8 @@ def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sigh
     facts = {query.run_id: each.facts for query, each in read.answers.items() if isinstance(each, RunReading)}
     holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
     decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
-    return _Runs(read, decisions, looked.unknown, fresh)
+    found = not rules.trust.comment_only and len(looked.unknown) < len(due) + len(hopes)
+    return _Runs(read, decisions, looked.unknown, fresh, found)
 
 
 def _no_runs(sightings: Sequence[Sighting], snapshot: Snapshot, rules: Rules) -> _Runs:
@@ -145,6 +150,7 @@ def _as_found(ports: Ports, rules: Rules, tally: Tally) -> tuple[Rules, bool]:
             return rules, True
     except Unavailable as error:
         tally.trouble(f"MLflow: {error}")
+        tally.asked(answered=False)
         return rules, False
     tally.trouble("MLflow is declared authenticated and answers without a login: it is taken for open")
     return rules.as_open(), True
@@ -155,6 +161,7 @@ def _unlooked(
 ) -> dict[JobKey, EvalstopError]:
     for error in unknown.values():
         tally.trouble(f"MLflow, runs of a job: {error}")
+        tally.asked(answered=False)
     return {key: error for key, error in unknown.items() if key in seen}
 
 
@@ -168,6 +175,7 @@ def _sort_answers(
     unread: dict[JobKey, EvalstopError] = {}
     for key, query in queries.items():
         answer = answers.get(query, Unavailable("the tracker left a run out of its answer"))
+        tally.asked(answered=isinstance(answer, RunReading | Rejected))
         if isinstance(answer, EvalstopError):
             unread[key] = answer
             if not isinstance(answer, Rejected):
@@ -186,6 +194,8 @@ def _last_readings(
     if not queries:
         return {}
     answers = ports.metrics.read(list(dict.fromkeys(queries.values())))
+    for answer in answers.values():
+        tally.asked(answered=isinstance(answer, RunReading | Rejected))
     for error in {str(answer) for answer in answers.values() if isinstance(answer, Unavailable)}:
         tally.trouble(f"MLflow, last reading: {error}")
     found = {key: answers.get(query) for key, query in queries.items()}

@@ -14,6 +14,7 @@ from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 
 _UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
 _MOST_TRIES = 3
+_MOST_STEP = 10**15 - 1  # fifteen digits are all that the name of a checkpoint may have
 _NOT_COMING = 2  # evals after which a checkpoint that is not there is not coming any more
 
 
@@ -62,7 +63,12 @@ class PinDesk:
         if pin.state is PinState.OUTDATED:
             pin = self._keep(after, self._renew(pin))
         if pin.state is PinState.WANTED:
-            self._keep(after, self._pin(pin))
+            self._keep(after, self._odd(pin) or self._pin(pin))
+
+    def _odd(self, pin: Pin) -> Pin | None:
+        """Return the pin as lost where no checkpoint can be of its step."""
+        odd = odd_step(pin.step)
+        return replace(pin, state=PinState.LOST, why=f"no checkpoint is looked for: {odd}") if odd else None
 
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
@@ -170,6 +176,14 @@ class PinDesk:
         folder = output_folder(one.sighting.job.work_dir, watch.output_dir)
         since_s, later = int(pin.since_s), self._later(pin) > 0
         return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
+
+
+def odd_step(step: int) -> str:
+    """Return why the keeper is asked nothing of this step; empty where it may be."""
+    if 0 <= step <= _MOST_STEP:
+        return ""
+    said = "is below 0" if step < 0 else "has more than 15 digits"
+    return f"step {step} {said}; log evals at the training's own steps, which count from 0"
 
 
 def output_folder(work_dir: str, output_dir: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 _ACTS = (
     "planned",
@@ -29,6 +30,14 @@ _MORE = (
 )
 
 
+class Tracker(StrEnum):
+    """What a pass had of the tracker: FAILED where none of its questions was answered, so that nobody was judged."""
+
+    NOT_ASKED = "not asked"
+    READ = "read"
+    FAILED = "failed"
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts and troubles while a pass goes on."""
@@ -36,6 +45,14 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     troubles: list[str] = field(default_factory=list)
     cluster: str = ""
+    tracker: Tracker = Tracker.NOT_ASKED
+
+    def asked(self, *, answered: bool) -> None:
+        """Note a question of this pass to the tracker: one that is answered outweighs any that are not."""
+        if answered:
+            self.tracker = Tracker.READ
+        elif self.tracker is Tracker.NOT_ASKED:
+            self.tracker = Tracker.FAILED
 
     def add(self, what: str, number: int = 1) -> None:
         """Count something."""
@@ -51,7 +68,8 @@ class Tally:
 class TickReport:
     """The result of one pass. `good` is False where nothing could be decided at all.
 
-    `cluster` is the one that was looked at. `instead` is what there is to say where no pass was made.
+    `cluster` is the one that was looked at. `instead` is what there is to say where no pass was made. A pass that had
+    nothing of the tracker is good all the same: what was decided before is done, and jobs that ended are seen to have.
     """
 
     good: bool
@@ -59,6 +77,7 @@ class TickReport:
     troubles: tuple[str, ...]
     instead: str = ""
     cluster: str = ""
+    tracker: Tracker = Tracker.NOT_ASKED
 
     @property
     def summary(self) -> str:

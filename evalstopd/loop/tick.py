@@ -66,8 +66,8 @@ class Loop:
             self._pass(tally)
         except (Unavailable, Rejected, Deposed) as error:
             tally.trouble(str(error))
-            return TickReport(good=False, counts=tally.counts, troubles=tuple(tally.troubles))
-        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles), cluster=tally.cluster)
+            return _told(tally, good=False)
+        return _told(tally, good=True)
 
     def foresee(self) -> tuple[TickReport, Judgement]:
         """Observe and decide, but record nothing and do nothing: what `tick` would decide now."""
@@ -75,7 +75,7 @@ class Loop:
         now_s, book, seen = self._observe(tally)
         judgement = self._judge(seen, book, now_s, tally)
         self.ordering.foresee(seen.snapshot, book, tally)
-        return TickReport(good=True, counts=tally.counts, troubles=tuple(tally.troubles)), judgement
+        return _told(tally, good=True), judgement
 
     def close(self) -> None:
         """Send the messages that still wait, for a short while, and record what became of them if the store can."""
@@ -147,6 +147,11 @@ class Loop:
         scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)
+
+
+def _told(tally: Tally, *, good: bool) -> TickReport:
+    cluster = tally.cluster if good else ""
+    return TickReport(good, tally.counts, tuple(tally.troubles), cluster=cluster, tracker=tally.tracker)
 
 
 def _by_step(pins: tuple[Pin, ...]) -> Mapping[tuple[JobKey, int], Pin]:

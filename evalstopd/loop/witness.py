@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.plan import Case
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
-from evalstopd.loop.pins import output_folder, pin_name
+from evalstopd.loop.pins import odd_step, output_folder, pin_name
 from evalstopd.loop.report import Tally
 from evalstopd.ports import PinPlace, Ports
 
@@ -27,6 +27,8 @@ class Witness:
         place = _place(case)
         if place is None:
             return NoLog("the run names no output folder, or Slurm no start")
+        if odd := odd_step(place.step):
+            return NoLog(f"no log of the owner's is asked for: {odd}")
         if self.ports.clock.now_s() > self.until_s:
             return NoLog("no time was left to read the owner's log", later=True)
         return self._read(place, may_come=_evals_of_life(case) < _FEW)

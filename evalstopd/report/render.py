@@ -109,6 +109,7 @@ def explanation(found: Explanation, proofs: str = "") -> RenderableType:
     parts: list[RenderableType] = [Text(line) for line in head]
     if found.evals:
         parts += [Text(""), _drawing(found), Text("")]
+    parts += [Text(plain(found.withheld, 400))] if found.withheld else []
     parts += [Text(line) for line in _decisions(found)]
     return Group(*parts)
 

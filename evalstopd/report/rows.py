@@ -14,6 +14,7 @@ from evalstopd.core.noise import evals_to_see, of_evals, spread
 from evalstopd.core.plan import verdicts
 from evalstopd.core.preempt import YIELDED
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
+from evalstopd.core.withheld import may_withhold, withheld
 from evalstopd.core.words import early_state
 from evalstopd.ports import Archive, Store
 
@@ -70,7 +71,10 @@ class NoiseNote:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is known of one job: its curve with the verdicts, and everything that was decided on it."""
+    """All that is known of one job: its curve with the verdicts, and everything that was decided on it.
+
+    `withheld` says why no stop is decided although the rule says stop; empty where it is not so.
+    """
 
     watch: Watch
     terms: Terms
@@ -82,9 +86,10 @@ class Explanation:
     would_be: tuple[WouldBeStop, ...]
     remarks: tuple[Remark, ...]
     credits: tuple[Credit, ...] = ()
+    withheld: str = ""
 
 
-def status_rows(archive: Archive, limit: int) -> tuple[StatusRow, ...]:
+def status_rows(archive: Archive, store: Store, limit: int) -> tuple[StatusRow, ...]:
     """Return the watched jobs seen last, with the newest intent of each."""
     watches = archive.recent(limit)
     keys = [watch.key for watch in watches]
@@ -92,9 +97,24 @@ def status_rows(archive: Archive, limit: int) -> tuple[StatusRow, ...]:
     pins = archive.pins_of(keys)
     remarks = archive.remarks_of([key.text for key in keys])
     would_be = {stop.key: stop for stop in archive.would_be_of(keys)}
-    rows = (_row(watch, intents, pins, remarks, would_be.get(watch.key)) for watch in watches)
+    on_history = _on_history(store, watches)
+    rows = (
+        _row(watch, intents, pins, remarks, would_be.get(watch.key), on_history.get(watch.key, "")) for watch in watches
+    )
     booked = _booked(archive.credits_of(keys))
     return tuple(replace(row, credit=booked.get(watch.key)) for row, watch in zip(rows, watches, strict=True))
+
+
+def _on_history(store: Store, watches: Sequence[Watch]) -> dict[JobKey, str]:
+    """Return why stops are withheld; only the points of jobs that can be so are read."""
+    asked = [watch for watch in watches if may_withhold(watch)]
+    points = store.points([watch.key for watch in asked]) if asked else {}
+    found: dict[JobKey, str] = {}
+    for watch in asked:
+        terms = in_effect(watch)
+        evals = curve(series(points.get(watch.key, ()), terms.metric, terms.dataset))
+        found[watch.key] = withheld(watch, evals, verdicts(evals, terms))
+    return found
 
 
 def _booked(given: Sequence[Credit]) -> dict[JobKey, float]:
@@ -113,10 +133,11 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
     terms = in_effect(watch)
     points = store.points(keys).get(watch.key, ())
     evals = curve(series(points, terms.metric, terms.dataset))
+    answers = verdicts(evals, terms)
     return Explanation(
         watch=watch,
         terms=terms,
-        evals=judged(evals, terms),
+        evals=_in_words(evals, answers),
         noise=noise_note(evals),
         pins=archive.pins_of(keys),
         intents=intents,
@@ -124,12 +145,11 @@ def explain(archive: Archive, store: Store, job_id: str) -> Explanation | None:
         would_be=archive.would_be_of(keys),
         remarks=archive.remarks_of([watch.key.text]),
         credits=archive.credits_of(keys),
+        withheld=withheld(watch, evals, answers),
     )
 
 
-def judged(evals: Sequence[Eval], terms: Terms) -> tuple[JudgedEval, ...]:
-    """Return each eval of a curve with the rule's answer in words."""
-    answers = verdicts(evals, terms)
+def _in_words(evals: Sequence[Eval], answers: Sequence[Verdict]) -> tuple[JudgedEval, ...]:
     return tuple(JudgedEval(e.step, e.score, e.life, _word(a), e.stderr) for e, a in zip(evals, answers, strict=True))
 
 
@@ -158,9 +178,12 @@ def _row(
     pins: Sequence[Pin],
     remarks: Sequence[Remark],
     would_be: WouldBeStop | None,
+    on_history: str,
 ) -> StatusRow:
     intent = next((each for each in intents if each.key == watch.key), None)
     state, why = _state(watch, intent, would_be, [r for r in remarks if r.subject == watch.key.text])
+    if state == "watched":
+        why = on_history
     return StatusRow(
         job=watch.key.job_id,
         user=watch.user,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from evalstopd.errors import Fatal, Rejected, Unavailable
+from evalstopd.errors import Fatal, Rejected, Unavailable, WrongUsage
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
 from evalstopd.store.migrate import check
@@ -20,27 +20,46 @@ _MOST_FAULTS = 5
 def backup(url: str, target: Path) -> int:
     """Copy an SQLite store of this version into a new file that only its owner may read; return its bytes.
 
-    The copy is of one moment, and sound: it is checked before it gets its name. Raises Rejected for PostgreSQL and
-    where the target is there already, Unavailable where reading or writing fails.
+    The copy is of one moment, and sound: it is checked before it gets its name. Raises WrongUsage where the target is
+    no name for a new file, Rejected for PostgreSQL, Unavailable where reading or writing fails.
     """
+    _require_new(target)
     check(url)
     parsed = parse(url)
     file = sqlite_file(parsed)
     if file is None:
         raise Rejected(f"PostgreSQL has its own: pg_dump --format=custom --file=FILE '{shown(parsed)}'")
-    if target.exists() or target.is_symlink():
-        raise Rejected(f"{str(target)!a} is there already: name a new file")
     draft = target.with_name(f".{target.name}.part-{os.getpid()}")
     try:
         _copy(file, draft)
         os.link(draft, target)  # unlike a rename, this replaces no file that came meanwhile
         return target.stat().st_size
     except FileExistsError:
-        raise Rejected(f"{str(target)!a} is there already: name a new file") from None
+        raise _taken(target) from None
     except (OSError, sqlite3.Error) as error:
         raise Unavailable(f"the backup failed: {error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _require_new(target: Path) -> None:
+    """Raise WrongUsage, with what to do, for a name that no new file can have."""
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        if not target.parent.is_dir():
+            raise WrongUsage(f"there is no folder {str(target.parent)!a} to write the backup to: make it") from None
+        return
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise WrongUsage(f"the backup cannot be written to {str(target)!a}: {why}") from None
+    if target.is_dir():
+        raise WrongUsage(f"the backup needs the name of a new file, and {str(target)!a} is a folder")
+    raise _taken(target)
+
+
+def _taken(target: Path) -> WrongUsage:
+    return WrongUsage(f"{str(target)!a} is there already: name a new file")
 
 
 def require_sound(url: str) -> str:

@@ -263,9 +263,10 @@ class MemoryStore:
             held.read_until(read_s)
 
     def note_pulse(self, pulse: Pulse) -> None:
-        """Keep a daemon's sign of life in the place of its last one."""
+        """Keep a daemon's sign of life in the place of its last one; forget those unheard of for a week."""
         with self._lock:
-            self._pulses[pulse.name] = pulse
+            heard = {name: each for name, each in self._pulses.items() if each.at_s >= pulse.at_s - order.UNHEARD_S}
+            self._pulses = {**heard, pulse.name: pulse}
 
     def pulses(self) -> tuple[Pulse, ...]:
         """Return the last sign of life of each daemon, by name."""

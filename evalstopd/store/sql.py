@@ -209,7 +209,7 @@ class SqlStore:
             habits.note(connection, cluster, since_s, read_s, changed, gone)
 
     def note_pulse(self, pulse: Pulse) -> None:
-        """Keep a daemon's sign of life in the place of its last one."""
+        """Keep a daemon's sign of life in the place of its last one; forget those unheard of for a week."""
         with self._writing() as connection:
             pulses.note(connection, pulse)
 

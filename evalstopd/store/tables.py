@@ -315,6 +315,8 @@ class PulseRow(Base):
     version: Mapped[str]
     digest: Mapped[str]
     summary: Mapped[str]
+    holder: Mapped[str]
+    ended: Mapped[bool]
 
 
 class LinkRow(Base):

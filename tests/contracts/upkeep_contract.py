@@ -141,3 +141,12 @@ class UpkeepContract:
             store.note_pulse(each)
 
         assert set(store.pulses()) == {other, later}
+
+    def test_a_daemon_unheard_of_for_a_week_is_forgotten(self, store: AnyStore) -> None:
+        old = Pulse("a", 1, 10.0, 10.0, leads=False, version="1", digest="d", summary="", holder="a:1", ended=True)
+        new = replace(old, name="b", at_s=10.0 + 7 * 86_400, holder="b:2", ended=False)
+        store.note_pulse(old)
+        store.note_pulse(new)
+        assert store.pulses() == (old, new)
+        store.note_pulse(replace(new, at_s=new.at_s + 1))
+        assert store.pulses() == (replace(new, at_s=new.at_s + 1),)

@@ -1,5 +1,6 @@
 """The main job on a real Slurm cluster and a real MLflow server, with two users and an unprivileged daemon."""
 
+import json
 import os
 import re
 import shutil
@@ -168,6 +169,28 @@ def test_mlflow_down_and_up_again(make_site: MakeSite, mlflow_server: MlflowServ
     site.wait(lambda: site.intents(job)[0].state is State.CONFIRMED, "the stop")
 
     assert site.accounted(job) == "CANCELLED"
+
+
+def test_a_tick_by_hand_tells_by_its_exit_code_that_mlflow_could_not_be_read(
+    make_site: MakeSite, mlflow_server: MlflowServer
+) -> None:
+    """A cron job sees no log: the pass is made, for what was decided before; the code says that nobody was judged."""
+    site = make_site(start=False, rules={"rung": "observe"})
+    job = site.train(BOB, RISE, pace_s=15.0)
+    site.wait(lambda: site.state(job) == "RUNNING", "the job runs")
+    site.wait(lambda: site.service.command("tick").returncode == 0 and site.evals(job) > 0, "a pass that reads it")
+    mlflow_server.kill()
+    try:
+        done = site.service.command("tick", "--json")
+        dry = site.service.command("tick", "--dry-run")
+    finally:
+        mlflow_server.start()
+    said = json.loads(done.stdout)
+
+    assert (done.returncode, said["good"], said["mlflow"]) == (3, True, "failed"), done
+    assert "cannot connect" in said["summary"]
+    assert dry.returncode == 3
+    assert site.service.command("tick").returncode == 0
 
 
 class Error500(BaseHTTPRequestHandler):

@@ -33,7 +33,7 @@ class FakeKeeper:
         self.checkpoints.add((folder, f"checkpoint-{step}"))
         if at_s is not None:
             self.saved_s[(folder, f"checkpoint-{step}")] = at_s
-        steps = sorted((int(name.split("-")[1]), name) for place, name in self.checkpoints if place == folder)
+        steps = sorted((int(name.partition("-")[2]), name) for place, name in self.checkpoints if place == folder)
         for _, name in steps[:-keep_last]:
             self.checkpoints.discard((folder, name))
 

@@ -202,7 +202,7 @@ def test_without_accounting_an_end_that_nobody_remembers_is_abandoned_as_unknown
     for _ in range(3):
         world.tick(1200.0, ports=ports)
     assert isinstance(world.store, MemoryStore)
-    (row,) = status_rows(world.store, 9)
+    (row,) = status_rows(world.store, world.store, 9)
 
     assert world.cluster.cancelled == [(job, 0)]
     assert (row.state, row.why) == ("abandoned", "how the job ended could not be learned")

@@ -50,6 +50,10 @@ def empty_safetensors(folder: Path) -> None:
     (folder / "model-00003.safetensors").write_bytes(b"")
 
 
+def text_for_safetensors(folder: Path) -> None:
+    (folder / "model-00003.safetensors").write_text("version https://git-lfs.github.com/spec/v1 oid sha256 size")
+
+
 def header_cut_short(folder: Path) -> None:
     (folder / "model-00003.safetensors").write_bytes(safetensors(1000)[:20])
 
@@ -98,6 +102,7 @@ DAMAGES = [
     truncated_safetensors,
     overlong_safetensors,
     empty_safetensors,
+    text_for_safetensors,
     header_cut_short,
     header_without_end,
     header_of_wrong_shape,
@@ -118,6 +123,30 @@ def test_half_a_checkpoint_is_never_pinned(place: World, ask: Keeper, damage: Ca
 
     assert ask(place.ask("pin"))["kind"] == "incomplete"
     assert list(place.home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (half_marker, "trainer_state.json: no whole JSON object: half written, or of another format"),
+        (marker_of_another_shape, "trainer_state.json: no whole JSON object: half written, or of another format"),
+        (empty_safetensors, "model-00003.safetensors: no safetensors file, or not yet written: it has no header"),
+        (text_for_safetensors, "model-00003.safetensors: no safetensors file, or not yet written: it has no header"),
+        (header_of_wrong_shape, "model-00003.safetensors: no safetensors file, or not yet written: it has no header"),
+        (truncated_safetensors, "model-00003.safetensors: a safetensors file of another size than its header tells"),
+        (half_index, "model.safetensors.index.json: no whole index of shards: half written, or of another format"),
+        (index_of_wrong_shape, "model.safetensors.index.json: no index of shards: its weight_map has another form"),
+        (missing_shard, "model.safetensors.index.json: no model-00035.safetensors"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_plain_words(
+    place: World, ask: Keeper, damage: Callable[[Path], None], words: str
+) -> None:
+    folder = place.save()
+    damage(folder)
+    give(folder, place.alice)
+
+    assert ask(place.ask("pin"))["why"].startswith(words)
 
 
 def test_what_becomes_whole_is_pinned_at_the_next_try(place: World, ask: Keeper) -> None:

@@ -158,3 +158,17 @@ def test_what_was_said_early_on_the_warn_rung_is_no_notice_for_the_stop() -> Non
 
     assert world.cluster.cancelled == []
     assert [each.kind for each in world.notifier.told] == ["early-warning", "warning"]
+
+
+def test_of_steps_that_no_log_can_have_none_is_asked_for_and_the_reason_is_plain() -> None:
+    world = World(OPEN)
+    job = world.train("r1")
+    for number, score in enumerate(RISE_AND_FALL):
+        world.evaluate(job, "r1", number - 70, score)
+        world.tick()
+
+    assert world.keeper.asked == []
+    assert world.cluster.cancelled == []
+    (why,) = said(world, "not-corroborated")
+    assert "no log of the owner's is asked for: step -" in why
+    assert "is below 0; log evals at the training's own steps, which count from 0" in why

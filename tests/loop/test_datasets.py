@@ -244,4 +244,4 @@ def test_every_decision_is_folded_again_to_the_same_and_the_listings_name_the_da
     assert found is not None
     assert "metric score of dataset clean@c1 (max)" in shown(explanation(found))
     assert [each.score for each in found.evals][:4] == [0.1, 0.2, 0.3, 0.4]
-    assert status_rows(store_of(world), 5)[0].dataset == "clean@c1"
+    assert status_rows(store_of(world), store_of(world), 5)[0].dataset == "clean@c1"

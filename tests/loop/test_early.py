@@ -266,7 +266,7 @@ def test_killed_round_the_telling_it_is_told_once_at_most_and_shown_as_unknown(a
 
     assert kinds(world) == ["early-warning"] * after
     assert "whether the owner was told at step 40, declining 1 of 2 is not known" in shown(world, job)
-    assert status_rows(archive(world), 1)[0].state == "warned early"
+    assert status_rows(archive(world), world.store, 1)[0].state == "warned early"
     world.evaluate(job, "r1", 50, 0.6)
     world.tick()
     assert kinds(world)[-1] == "warning"

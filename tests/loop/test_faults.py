@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from evalstopd.core.intent import State
 from evalstopd.core.rules import ServerClass
 from evalstopd.store.memory import MemoryStore
@@ -220,6 +222,27 @@ def test_a_run_without_an_output_folder_is_not_waited_for() -> None:
 
     assert {pin.state.value for pin in store.pins_of([store.recent(1)[0].key])} == {"lost"}
     assert intents(world) == [(job, State.ABANDONED)]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"), [(-30, "step -30 is below 0"), (10**15, "step 1000000000000000 has more than 15 digits")]
+)
+def test_a_step_that_no_checkpoint_can_have_is_said_in_plain_words_and_asked_of_nobody(first: int, words: str) -> None:
+    world = World()
+    job = world.train("r1")
+    for number, score in enumerate((0.8, 0.7, 0.6, 0.5)):
+        world.evaluate(job, "r1", first + number, score)
+        world.tick()
+    store = world.store
+    assert isinstance(store, MemoryStore)
+
+    (pin,) = store.pins_of([store.recent(1)[0].key])
+    assert (pin.state.value, pin.why) == (
+        "lost",
+        f"no checkpoint is looked for: {words}; log evals at the training's own steps, which count from 0",
+    )
+    assert intents(world) == [(job, State.ABANDONED)]
+    assert world.cluster.cancelled == []
 
 
 def test_two_slashes_before_a_folder_are_one() -> None:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evalstopd.core.binding import Trust
 from evalstopd.core.intent import State
 from evalstopd.core.model import Phase
 from evalstopd.errors import Unavailable
+from evalstopd.loop import Tracker
 from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
@@ -179,3 +181,56 @@ def triggers(world: World) -> list[int]:
     assert isinstance(world.store, MemoryStore)
     keys = [watch.key for watch in world.store.recent(5)]
     return [intent.evidence.trigger_step for intent in world.store.intents_of(keys)]
+
+
+def test_a_pass_says_whether_it_had_anything_of_the_tracker() -> None:
+    """Nobody is judged without it, which `evalstopd tick` tells by its exit code; the pass is good all the same."""
+    world = World()
+    assert world.tick().tracker is Tracker.NOT_ASKED
+    job = world.train("r1")
+    world.evaluate(job, "r1", 10, 0.5)
+    assert world.tick().tracker is Tracker.READ
+    world.tracker.down = True
+    report = world.tick()
+    assert (report.good, report.tracker) == (True, Tracker.FAILED)
+    assert "MLflow does not answer" in report.summary
+    world.tracker.down = False
+    assert world.tick().tracker is Tracker.READ
+
+
+def test_one_run_that_can_be_read_is_something_and_a_refusal_is_an_answer() -> None:
+    world = World()
+    world.train("r1")
+    world.train("r2")
+    world.tracker.runs["r1"].broken = True
+    assert world.tick().tracker is Tracker.READ
+    del world.tracker.runs["r2"]
+    assert world.tick().tracker is Tracker.READ
+    world.tracker.runs["r1"].broken = False
+
+
+def test_a_tracker_whose_door_cannot_be_looked_at_is_not_read() -> None:
+    world = World()
+    world.train("r1")
+    world.gate.down = True
+    assert world.tick().tracker is Tracker.FAILED
+
+
+def test_a_tracker_that_cannot_be_searched_is_not_read_unless_another_question_is_answered() -> None:
+    """Of a job with a seal, runs are looked for before any is read."""
+    world = World(replace(RULES, trust=Trust(tags=True)))
+    world.cluster.submit(1001, 8)
+    world.tracker.down = True
+    assert world.tick().tracker is Tracker.FAILED
+    world.tracker.down = False
+    assert world.tick().tracker is Tracker.READ
+
+
+def test_the_last_reading_of_a_job_that_ended_counts_too() -> None:
+    world = World()
+    job = world.train("r1")
+    world.tick()
+    world.cluster.finish(job)
+    world.tracker.down = True
+    reports = [world.tick().tracker for _ in range(2)]
+    assert Tracker.FAILED in reports

@@ -71,7 +71,7 @@ def test_a_long_job_yields_to_a_short_one_and_its_owner_is_told() -> None:
 
     assert report.counts["preempted"] == 1
     assert "1 preempted" in report.summary
-    assert {row.job: row.state for row in status_rows(site.world.store, 9)}[site.long] == "preempted"
+    assert {row.job: row.state for row in status_rows(site.world.store, site.world.store, 9)}[site.long] == "preempted"
     assert (site.phase(site.long), site.phase(short)) == (Phase.PENDING, Phase.RUNNING)
     assert site.states == [PreemptState.DONE]
     assert site.cluster.put_backs == [(site.long, 0)]

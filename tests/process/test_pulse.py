@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from evalstopd.ports import Pulse
-from evalstopd.pulse import alive, pulse_rows, told
+from evalstopd.ports import Lease, Pulse
+from evalstopd.pulse import alive, missed, pulse_rows, told
+from evalstopd.slot import take_slot
 from tests.process.test_reload import ROOT, Running
 from tests.store.shared_world import opened
 
@@ -81,3 +82,53 @@ def test_who_only_stands_by_is_not_enough_nor_who_never_had_a_good_pass() -> Non
     assert not alive(())
     assert told(()) == ["no daemon has worked on this store yet"]
     assert "no good pass yet" in told(pulse_rows([replace(PULSE, good_s=None)], 1000.0, 30.0))[0]
+
+
+def test_a_lease_says_who_leads_for_who_was_killed_says_so_for_ever() -> None:
+    was = replace(PULSE, holder="a:7:x")
+    now = replace(PULSE, name="evalstopd@b", holder="b:8:y", leads=False)
+    rows = pulse_rows([was, now], 1000.0, 30.0, {"evalstopd": Lease("b:8:y", 2, 10.0)})
+    assert [(row.name, row.role) for row in rows] == [("evalstopd@b", "leads"), ("evalstopd@a", "led")]
+    assert alive(rows)
+    over = pulse_rows([was, now], 1000.0, 30.0, {"evalstopd": Lease("a:7:x", 1, -0.1)})
+    assert [(row.name, row.role) for row in over] == [("evalstopd@a", "led"), ("evalstopd@b", "stands by")]
+    assert not alive(over)
+    other = replace(was, name="other@a", holder="a:9:z")
+    both = pulse_rows(
+        [other, now], 1000.0, 30.0, {"other": Lease("a:9:z", 1, 5.0), "evalstopd": Lease("b:8:y", 2, 5.0)}
+    )
+    assert [row.role for row in both] == ["leads", "leads"], "each lease has a leader of its own"
+
+
+def test_who_stands_by_and_is_late_is_missed_and_who_was_told_to_end_is_not() -> None:
+    late = replace(PULSE, name="evalstopd@b", leads=False, at_s=0.0, good_s=0.0)
+    assert missed(pulse_rows([PULSE, late], 1000.0, 30.0))
+    rows = pulse_rows([PULSE, replace(late, ended=True)], 1000.0, 30.0)
+    assert not missed(rows)
+    assert told(rows)[1].startswith("off  evalstopd@b (pid 7, 1) was told to end 1000 s ago")
+
+
+def test_daemons_that_would_decide_differently_are_told_of() -> None:
+    other = replace(PULSE, name="evalstopd@b", leads=False, version="2", digest="e")
+    assert told(pulse_rows([PULSE, other], 1000.0, 30.0))[2:] == [
+        "they differ in version: evalstopd@a 1, evalstopd@b 2",
+        "they differ in settings: evalstopd@a d, evalstopd@b e",
+    ]
+    assert len(told(pulse_rows([PULSE, replace(other, version="1", digest="d")], 1000.0, 30.0))) == 2
+
+
+def test_each_daemon_of_a_host_has_a_slot_of_its_own_and_has_it_again_after_its_end() -> None:
+    first, second, elsewhere = (take_slot(database, "pulse@h") for database in ("d", "d", "other"))
+    assert [each.name for each in (first, second, elsewhere)] == ["pulse@h", "pulse@h#2", "pulse@h"]
+    first.release()
+    again, third = take_slot("d", "pulse@h"), take_slot("d", "pulse@h")
+    assert [again.name, third.name] == ["pulse@h", "pulse@h#3"]
+    for each in (second, elsewhere, again, third):
+        each.release()
+
+
+def test_who_finds_all_slots_occupied_is_named_by_his_process() -> None:
+    taken = [take_slot("full", "pulse@h") for _ in range(9)]
+    assert take_slot("full", "pulse@h").name == f"pulse@h#pid{os.getpid()}"
+    for each in taken:
+        each.release()

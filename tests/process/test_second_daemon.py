@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from evalstopd.ports import Pulse
 from evalstopd.store import migrate
+from evalstopd.store.sql import SqlStore
 from tests.store.locks import is_locked
 
 ROOT = Path(__file__).parents[2]
@@ -73,3 +75,31 @@ def test_what_only_reads_goes_on_beside_the_daemon(commands: Commands, first: "s
 
     assert other.returncode == 0, said
     assert first.poll() is None
+
+
+def test_a_daemon_that_is_told_to_end_is_shown_as_such_and_one_that_is_killed_is_not(
+    commands: Commands, first: "subprocess.Popen[str]"
+) -> None:
+    store = SqlStore(commands.url)
+    noted(store, bool)
+    first.terminate()
+    first.communicate(timeout=120)
+    (pulse,) = store.pulses()
+    assert first.returncode == 0
+    assert (pulse.pid, pulse.ended, pulse.leads, pulse.holder) == (first.pid, True, False, "")
+    again = commands.start("run")
+    try:
+        noted(store, lambda pulses: pulses[0].pid == again.pid)
+    finally:
+        again.kill()
+        again.communicate()
+    (pulse,) = store.pulses()
+    assert (pulse.pid, pulse.ended, pulse.leads) == (again.pid, False, True)
+    store.close()
+
+
+def noted(store: SqlStore, holds: Callable[[Sequence[Pulse]], bool]) -> None:
+    end = time.monotonic() + 120
+    while not holds(store.pulses()):
+        assert time.monotonic() < end
+        time.sleep(0.1)

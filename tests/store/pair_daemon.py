@@ -3,7 +3,6 @@
 GATE is a folder: just before a cancel the daemon makes `reached` there and waits for `go`. Without: `-`.
 """
 
-import os
 import sys
 import threading
 import time
@@ -16,11 +15,10 @@ from evalstopd.log import start_log
 from evalstopd.loop import Loop
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
-from evalstopd.pulse import NotePulse
 from evalstopd.service import After, Service
 from evalstopd.settings import Settings, load_settings
 from evalstopd.upkeep.hourly import Hourly
-from evalstopd.wiring import make_loop, make_meters, make_seat, make_store, seated
+from evalstopd.wiring import make_loop, make_meters, make_seat, make_store, note_pulses, seated
 from tests.store.shared_world import Shared
 
 
@@ -61,9 +59,10 @@ def main() -> None:
     store = make_store(settings)
     after: list[After] = [] if meters is None else [AfterPass(meters, store, time.time)]
     service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
-    service.after.append(NotePulse(store, "test", os.getpid(), "0", time.time, lambda: service.settings))
+    note_pulses(service, store)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow).run()
+    service.end()
     service.close()
 
 

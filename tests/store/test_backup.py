@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstopd.core.chain import Head
-from evalstopd.errors import EvalstopError, Fatal, Rejected
+from evalstopd.errors import EvalstopError, Fatal, Rejected, WrongUsage
 from evalstopd.ports import Changes
 from evalstopd.report.audit.verify import verify
 from evalstopd.store import migrate
@@ -89,7 +89,7 @@ def test_nothing_that_is_there_is_replaced(tmp_path: Path, kind: str) -> None:
         target.write_text("precious")
     elif kind == "link to nowhere":
         target.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(Rejected, match="there already"):
+    with pytest.raises(WrongUsage, match="there already"):
         backup(url, target)
 
     assert store.find("1")
@@ -98,8 +98,24 @@ def test_nothing_that_is_there_is_replaced(tmp_path: Path, kind: str) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     url, _ = made(tmp_path)
-    with pytest.raises(EvalstopError, match="No such file"):
+    with pytest.raises(WrongUsage, match=r"there is no folder '.*/none' to write the backup to: make it"):
         backup(url, tmp_path / "none" / "copy.db")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", r"needs the name of a new file, and '\.' is a folder"),
+        ("/", "is a folder"),
+        ("a\0b", "cannot be written to 'a"),
+        ("x" * 300, "cannot be written to 'x"),
+    ],
+)
+def test_a_name_that_no_new_file_can_have_is_refused_with_what_to_do(tmp_path: Path, name: str, words: str) -> None:
+    url, _ = made(tmp_path)
+    with pytest.raises(WrongUsage, match=words):
+        backup(url, Path(name))
+    assert not list(Path.cwd().glob(".*.part-*"))
 
 
 def test_for_postgresql_its_own_tool_is_named_without_a_password(empty_postgresql_url: str, tmp_path: Path) -> None:

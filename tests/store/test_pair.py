@@ -14,6 +14,7 @@ import pytest
 from evalstopd.core.intent import State
 from evalstopd.core.model import Phase
 from evalstopd.ports import Lease
+from evalstopd.pulse import pulse_rows
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
 from tests.fakes.world import RISE_AND_FALL
@@ -208,3 +209,31 @@ def test_a_leader_that_is_cut_off_is_replaced_and_does_not_act_though_slurm_answ
     assert pair.cancelled() == [(job, 0)]
     assert pair.requests() == 1
     assert pair.states() == [State.CONFIRMED]
+
+
+@pytest.mark.slow
+def test_both_daemons_of_a_pair_on_one_host_are_shown_and_who_leads_now(pair: Pair) -> None:
+    """Killed, taken over, started again, told to end: on real processes and PostgreSQL."""
+
+    def roles() -> dict[str, tuple[str, int, bool]]:
+        rows = pulse_rows(
+            pair.store.pulses(), time.time(), TICK_S, {"evalstopd": lease} if (lease := pair.lease()) else {}
+        )
+        return {row.name.partition("@")[2][len(host) :]: (row.role, row.pid, row.good) for row in rows}
+
+    host = os.uname().nodename
+    pair.start("a")
+    pair.wait(lambda: pair.store.pulses() and pair.led_by(1), "A leads and has said so")
+    pair.start("b")
+    a, b = pair.running["a"].pid, pair.running["b"].pid
+    pair.wait(lambda: roles() == {"": ("leads", a, True), "#2": ("stands by", b, True)}, "both are shown")
+    pair.running["a"].kill()
+    pair.running["a"].wait(60)
+    pair.wait(lambda: roles()["#2"] == ("leads", b, True), "B leads")
+    assert roles()[""][:2] == ("led", a)
+    pair.start("a")
+    a = pair.running["a"].pid
+    pair.wait(lambda: roles() == {"#2": ("leads", b, True), "": ("stands by", a, True)}, "A is back in its place")
+    pair.running["b"].terminate()
+    assert pair.running["b"].wait(60) == 0
+    pair.wait(lambda: roles() == {"": ("leads", a, True), "#2": ("has ended", b, False)}, "B has ended")

@@ -1,7 +1,10 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
+import os
+import pwd
 import re
 import sys
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 
@@ -125,6 +128,18 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     assert "alas" in text
 
 
+def test_a_second_daemon_that_is_late_is_bad_news_too_unless_it_was_told_to_end(settings: Settings) -> None:
+    store, now_s = SqlStore(settings.store.url), make_clock().now_s()
+    late = Pulse("evalstopd@b", 8, now_s - 999, now_s - 999, leads=False, version="1", digest="d", summary="")
+    store.note_pulse(replace(late, name="evalstopd@a", at_s=now_s, good_s=now_s, leads=True))
+    store.note_pulse(late)
+    good, text = answer_of(settings, "daemon")
+    assert not good
+    assert "evalstopd@b" in text
+    store.note_pulse(replace(late, ended=True))
+    assert answer_of(settings, "daemon")[0]
+
+
 def put(settings: Settings, part: str, **values: object) -> Settings:
     return settings.model_copy(update={part: getattr(settings, part).model_copy(update=values)})
 
@@ -162,13 +177,32 @@ def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:
         assert text
 
 
+def test_the_workspace_is_named_in_which_the_tracker_answers(settings: Settings) -> None:
+    with Standin(lambda asked: raw(b"{}")) as server:
+        tracker = put(settings, "mlflow", tracking_uri=server.uri)
+        assert "workspace" not in answer_of(tracker, "mlflow")[1]
+        assert answer_of(put(tracker, "mlflow", workspace="team-a"), "mlflow")[1].endswith(
+            "; in the workspace 'team-a'"
+        )
+
+
+def test_whose_checkpoints_can_be_copied_in_is_said(settings: Settings) -> None:
+    asked = put(settings, "promotion", registry=True)
+    assert "copied" not in answer_of(asked, "promotion")[1]
+    account = pwd.getpwuid(os.getuid()).pw_name
+    assert (
+        f"only those of jobs of {account} can be copied in"
+        in answer_of(put(asked, "promotion", copy_mb=5), "promotion")[1]
+    )
+
+
 def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     bare = put(put(load_settings(None, {}), "mlflow", tracking_uri=""), "store", url=f"sqlite:///{tmp_path}/no/s.db")
     texts = [probe().text for probe in make_checks(put(bare, "slurm", path=str(tmp_path)))]
 
     assert sum("MLFLOW_TRACKING_URI" in each for each in texts) == 1
-    assert texts.count("needs mlflow.tracking_uri") == 3
+    assert texts.count("needs the tracker's address and login: see mlflow") == 3
     assert sum("does not exist" in each for each in texts) == 1
     assert texts.count("needs the store") == 2
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evalstopd.errors import WrongSettings
 from evalstopd.faults import known_keys
+from evalstopd.sense import PATHS
 from evalstopd.settings import Settings, load_settings
 
 HOSTILE = "a\nb\x1b[31m\u202e=cmd|\r<script>"
@@ -73,11 +74,48 @@ def told(tmp_path: Path, text: str) -> list[str]:
             '[[enforce.actions]]\nstop_action = "cancel"\nrules = "x"',
             "unknown key enforce.actions, entry 1, rules; did you mean rule?",
         ),
+        (
+            '[mlflow]\nusername = "me"',
+            "mlflow.username: goes together with mlflow.password: there is a user name and no password",
+        ),
+        (
+            '[mlflow]\npassword = "s3cret"',
+            "mlflow.username: goes together with mlflow.password: there is a password and no user name",
+        ),
         ('[promotion]\nmodel = "x"', "promotion.model: a model's name needs {job}, {uid} or {account}, not 'x'"),
     ],
 )
 def test_each_kind_of_fault_says_where_what_was_given_and_what_is_needed(tmp_path: Path, text: str, line: str) -> None:
     assert told(tmp_path, text) == [line]
+
+
+@pytest.mark.parametrize("key", PATHS)
+def test_a_relative_path_is_refused(tmp_path: Path, key: str) -> None:
+    part, _, name = key.partition(".")
+    where = "a relative one hangs on the folder in which a command is started"
+    for path in ("x", "a/x", "~/x"):
+        user = 'smtp_user = "d"\n' if name == "smtp_password_file" else ""
+        lines = told(tmp_path, f'[{part}]\n{user}{name} = "{path}"')
+        assert lines == [f"{key}: an absolute path is needed, not '{path}': {where}"]
+
+
+def test_every_setting_that_names_a_file_must_be_absolute() -> None:
+    """A setting that is added is either no path or one of those that are checked."""
+    named = {key for key in KEYS if re.search("file|cert|socket|switch|conf|key", key.partition(".")[2])}
+    assert named == set(PATHS)
+
+
+@pytest.mark.parametrize("path", ["bin", "/usr/bin:", "/usr/bin:.:/bin", ""])
+def test_a_relative_folder_of_commands_is_refused(tmp_path: Path, path: str) -> None:
+    assert told(tmp_path, f'[slurm]\npath = "{path}"')[0].startswith("slurm.path: absolute paths are needed")
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///store.db", "sqlite+pysqlite:///a/store.db", "sqlite:///./x", "sqlite:///~/x"]
+)
+def test_a_relative_store_is_refused_with_the_form_that_is_taken(tmp_path: Path, url: str) -> None:
+    (line,) = told(tmp_path, f'[store]\nurl = "{url}"')
+    assert line.startswith("store.url: SQLite needs an absolute path, with four slashes, as in sqlite:////var/lib/")
 
 
 ALL_WRONG = """

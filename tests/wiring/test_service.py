@@ -24,10 +24,12 @@ def pair(tmp_path: Path, lease_s: float, limit_s: float) -> Settings:
 
 def test_a_lease_must_be_long_enough_for_a_slurm_command_to_end_well_within_it(tmp_path: Path) -> None:
     """A lease is renewed when a third of it is over, and an act may begin just before that."""
-    with pytest.raises(Misconfigured, match=r"store\.lease_s must be 14 at least"):
-        make_seat(pair(tmp_path, 13.9, 5.0))
+    for lease_s in (1.0, 13.9):
+        with pytest.raises(Misconfigured, match=rf"store\.lease_s: at least 14 is needed, not {lease_s:g}: a Slurm"):
+            pair(tmp_path, lease_s, 5.0)
 
     assert not make_seat(pair(tmp_path, 14.0, 5.0)).ours
+    assert settings(tmp_path, "[store]\nlease_s = 1").store.lease_s == 1, "SQLite has one daemon and no lease"
 
 
 def test_two_processes_never_call_themselves_the_same(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalstopd.adapters.mlflow.server import Server, has_login
+from evalstopd.adapters.mlflow.server import Server, has_login, in_address
 from evalstopd.errors import Misconfigured
 
 _TRUE = ("true", "1")
 _FILE = Path(".mlflow") / "credentials"
+_MOST_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Found:
 def completed(server: Server, environment: Mapping[str, str]) -> Found:
     """Return the server of the settings, completed from MLflow's variables, then from `~/.mlflow/credentials`.
 
-    A login is taken whole from one place. Raises Misconfigured for what MLflow would do and this daemon does not.
+    A login is taken whole from one place. Raises Misconfigured for half a login, and for what MLflow would do and this
+    daemon does not.
     """
     _refuse(environment)
     known = replace(
@@ -41,9 +43,18 @@ def completed(server: Server, environment: Mapping[str, str]) -> Found:
     )
     if not known.uri:
         raise Misconfigured("neither mlflow.tracking_uri nor MLFLOW_TRACKING_URI is set")
+    login = in_address(known)
+    if login[0] != login[1]:
+        where = "mlflow.tracking_uri" if server.uri else "MLFLOW_TRACKING_URI"
+        raise _half(f"the address in {where}", login, "write both, as in https://user:password@host, or neither")
     if has_login(known):
         return Found(known, "the settings" if has_login(server) else "the address in MLFLOW_TRACKING_URI")
     return _with_login(known, environment)
+
+
+def _half(where: str, login: tuple[bool, bool], remedy: str) -> Misconfigured:
+    has, lacks = ("a user name", "no password") if login[0] else ("a password", "no user name")
+    return Misconfigured(f"half a login: {has} and {lacks} in {where}: {remedy}")
 
 
 def check(found: Found) -> str:
@@ -52,7 +63,7 @@ def check(found: Found) -> str:
         mode = stat.S_IMODE(found.file.stat().st_mode)
         if mode & 0o077:
             raise Misconfigured(f"{found.file}: others than its owner can read it (mode {mode:04o}): chmod 600")
-    return f"login: {found.login}"
+    return found.login if found.login == "none" else f"taken from {found.login}"
 
 
 def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
@@ -67,6 +78,10 @@ def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
     token = environment.get("MLFLOW_TRACKING_TOKEN", "")
     if token:
         return Found(replace(server, token=token), "MLFLOW_TRACKING_TOKEN")
+    if name or password:
+        where = f"the environment and {file}" if held else "the environment"
+        remedy = "set both MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or both in the file, or neither"
+        raise _half(where, (bool(name), bool(password)), remedy)
     return Found(server, "none")
 
 
@@ -91,5 +106,21 @@ def _read(file: Path) -> Mapping[str, str]:
         return {}
     except OSError as error:
         raise Misconfigured(f"{file}: {os.strerror(error.errno or 0)}") from None
-    except (configparser.Error, UnicodeDecodeError):
-        raise Misconfigured(f"{file}: cannot be read as MLflow's credentials file") from None
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{file}: cannot be read as MLflow's credentials file: {_broken(error)}") from None
+
+
+def _broken(error: configparser.Error | UnicodeDecodeError) -> str:
+    """Return what is wrong with the file and where, without anything that is written in it."""
+    match error:
+        case configparser.MissingSectionHeaderError():
+            return f"line {error.lineno} stands before any section; the file begins with a line [mlflow]"
+        case configparser.ParsingError():
+            lines = ", ".join(str(number) for number, _ in error.errors[:_MOST_LINES])
+            return f"not of the form name = value: line {lines}{', ...' if len(error.errors) > _MOST_LINES else ''}"
+        case configparser.DuplicateOptionError() | configparser.DuplicateSectionError():
+            return f"line {error.lineno} says anew what a line above it has said"
+        case configparser.InterpolationError():
+            return "a % in a value has to be written %%"
+        case _:
+            return "it is no text in UTF-8"

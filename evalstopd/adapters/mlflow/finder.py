@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from evalstopd.adapters.mlflow import fields
-from evalstopd.adapters.mlflow.http import Answer
+from evalstopd.adapters.mlflow import fields, search
+from evalstopd.adapters.mlflow.pages import pages
 from evalstopd.adapters.mlflow.passes import Pass
-from evalstopd.adapters.mlflow.problems import TooMuch
+from evalstopd.adapters.mlflow.problems import TooMuch, about_one
 from evalstopd.adapters.mlflow.runs import facts_of
 from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG, RunFacts
 from evalstopd.errors import EvalstopError, Rejected
 
 # A job has one run, or a few nested ones; more are somebody's flood.
 MOST_RUNS = 20
-_MOST_EXPERIMENTS = 5_000
-_PAGE = 1_000
 
 
 def naming(
@@ -23,7 +21,7 @@ def naming(
     """Return for each job the running runs whose tags name it, or why they cannot be told."""
     wanted = list(dict.fromkeys(raw_ids))
     try:
-        experiments = _experiments(now)
+        experiments = search.experiments(now, "ACTIVE_ONLY")
     except EvalstopError as error:
         return dict.fromkeys(wanted, error)
     with ThreadPoolExecutor(workers, thread_name_prefix="mlflow-find") as pool:
@@ -31,43 +29,25 @@ def naming(
         return dict(zip(wanted, answers, strict=True))
 
 
-def _experiments(now: Pass) -> list[str]:
-    """Return the newest experiments' ids: MLflow searches no runs without being told where."""
-    found: list[str] = []
-    token = ""
-    while len(found) < _MOST_EXPERIMENTS:
-        asked = {"max_results": _PAGE, "order_by": ["creation_time DESC"]}
-        answer = now.post("/experiments/search", {**asked, "page_token": token} if token else asked)
-        found += [_experiment_id(each) for each in fields.items(answer.body.get("experiments"), "experiments")]
-        token = fields.text(answer.body.get("next_page_token"), "page token")
-        if not token:
-            break
-    return found
-
-
-def _experiment_id(item: object) -> str:
-    return fields.text(fields.mapping(item, "experiment").get("experiment_id"), "experiment id")
-
-
-def _of_job(now: Pass, experiments: list[str], cluster: str, raw_id: int) -> tuple[RunFacts, ...] | EvalstopError:
+def _of_job(now: Pass, experiments: Sequence[str], cluster: str, raw_id: int) -> tuple[RunFacts, ...] | EvalstopError:
     try:
-        return _runs(_search(now, experiments, cluster, raw_id))
+        with about_one("a run that calls itself this job's is too large"):
+            return _runs(now, experiments, _filter(cluster, raw_id))
     except EvalstopError as error:
         return error
 
 
-def _search(now: Pass, experiments: list[str], cluster: str, raw_id: int) -> Answer:
+def _filter(cluster: str, raw_id: int) -> str:
     # The cluster's name comes from slurm.conf; a quote in it could end the text of the filter.
     if "'" in cluster or "\\" in cluster:
         raise Rejected("the cluster's name cannot be searched for")
-    wanted = (
-        f"attributes.status = 'RUNNING' and tags.`{JOB_ID_TAG}` = '{raw_id}' and tags.`{CLUSTER_TAG}` = '{cluster}'"
-    )
-    return now.post("/runs/search", {"experiment_ids": experiments, "filter": wanted, "max_results": MOST_RUNS + 1})
+    return f"attributes.status = 'RUNNING' and tags.`{JOB_ID_TAG}` = '{raw_id}' and tags.`{CLUSTER_TAG}` = '{cluster}'"
 
 
-def _runs(answer: Answer) -> tuple[RunFacts, ...]:
-    listed = fields.items(answer.body.get("runs"), "runs")
-    if len(listed) > MOST_RUNS:
-        raise TooMuch(f"more than {MOST_RUNS} running runs call themselves this job's")
-    return tuple(facts_of(each) for each in listed)
+def _runs(now: Pass, experiments: Sequence[str], wanted: str) -> tuple[RunFacts, ...]:
+    found: list[RunFacts] = []
+    for answer in pages(now, "/runs/search", {"experiment_ids": list(experiments), "filter": wanted}, MOST_RUNS + 1):
+        found += [facts_of(each) for each in fields.items(answer.body.get("runs"), "runs")]
+        if len(found) > MOST_RUNS:
+            raise TooMuch(f"more than {MOST_RUNS} running runs call themselves this job's")
+    return tuple(found)

@@ -11,7 +11,7 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Silent, TooMuch, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Silent, TooLong, Unreachable, one_line
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
@@ -22,6 +22,7 @@ Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
 _OVERLOADED = (429, 503)
 _TOO_SLOW = (408, 502, 504)
+_NO_WORKSPACES = "FEATURE_DISABLED"
 _NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, httpx.HTTPError, OSError)
 
@@ -50,8 +51,8 @@ class Asks(Protocol):
 class Http:
     """MLflow by plain HTTP; threads may share it. Raises Misconfigured where the server's settings are wrong.
 
-    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object.
-    Rejected: 401 and 403, an unknown run, another refusal of MLflow's, an answer beyond `max_bytes`.
+    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object, an answer
+    beyond `max_bytes` (TooLong). Rejected: 401 and 403, an unknown run, another refusal of MLflow's.
     """
 
     def __init__(self, server: Server) -> None:
@@ -79,6 +80,10 @@ class Http:
     def post(self, path: str, body: Mapping[str, object]) -> Answer:
         """Tell MLflow something. A 200 proves little: read back."""
         return self._exchange(self._client.build_request("POST", self._address(path), json=body), self._answer)
+
+    def delete(self, path: str, body: Mapping[str, object]) -> Answer:
+        """Delete something. Raises as `post` does."""
+        return self._exchange(self._client.build_request("DELETE", self._address(path), json=body), self._answer)
 
     def put(self, path: str, parts: Iterable[bytes], size: int) -> None:
         """Send a file of this size, part by part; what is answered to it has no fixed form. Raises as `post` does."""
@@ -127,7 +132,7 @@ class Http:
         for chunk in response.iter_raw():
             raw += chunk
             if len(raw) > limit:
-                raise TooMuch(self._says(f"the answer is larger than {limit} bytes"))
+                raise TooLong(self._says(f"the answer is larger than {limit} bytes"))
         return bytes(raw)
 
     def _parsed(self, raw: bytes) -> Mapping[str, object]:
@@ -146,24 +151,36 @@ class Http:
         if status in _TOO_SLOW:
             return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
         if status in (401, 403):
-            return Rejected(self._says(f"no permission (HTTP {status})"))
-        return self._refusal_of_mlflow(response) or Unavailable(self._says(f"HTTP {status}"))
-
-    def _refusal_of_mlflow(self, response: httpx.Response) -> Rejected | None:
-        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
-        if not 400 <= response.status_code < 500:
-            return None
+            return Rejected(self._says(f"{NO_PERMISSION} (HTTP {status})"))
         code, message = self._reason(response)
+        if self._server.workspace and (code == _NO_WORKSPACES or message.startswith("Workspace ")):
+            return self._no_workspace(code, message)
+        return self._refusal_of_mlflow(status, code, message) or Unavailable(
+            self._says(f"HTTP {status}{f': {one_line(code, 60)}: {one_line(message)}' if code else ''}")
+        )
+
+    def _no_workspace(self, code: str, message: str) -> Unreachable:
+        """Say what is wrong with the workspace: every run would seem to be unknown, which is no run's fault."""
+        if code == _NO_WORKSPACES:
+            remedy = "this server has no workspaces, so leave mlflow.workspace (or MLFLOW_WORKSPACE) empty"
+        else:
+            remedy = f"name one that is there in mlflow.workspace (or MLFLOW_WORKSPACE): {one_line(message)}"
+        return Unreachable(self._says(f"workspace {one_line(self._server.workspace, 60)!a}: {remedy}"))
+
+    def _refusal_of_mlflow(self, status: int, code: str, message: str) -> Rejected | None:
+        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
+        if not 400 <= status < 500:
+            return None
         if code == "RESOURCE_DOES_NOT_EXIST":
             return Rejected(UNKNOWN_RUN)
-        if not code or response.status_code == 404:
+        if not code or status == 404:
             return None
         return Rejected(self._says(f"refused: {one_line(code, 60)}: {one_line(message)}"))
 
     def _reason(self, response: httpx.Response) -> tuple[str, str]:
         try:
             body = self._parsed(self._whole(response, _PROBLEM_BYTES))
-        except (Unavailable, TooMuch):
+        except Unavailable:
             return "", ""
         code, message = body.get("error_code"), body.get("message")
         return (code if isinstance(code, str) else "", message if isinstance(message, str) else "")

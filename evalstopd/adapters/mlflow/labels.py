@@ -13,14 +13,15 @@ from evalstopd.adapters.mlflow import fields, runs
 from evalstopd.adapters.mlflow.http import Answer, Asks
 from evalstopd.adapters.mlflow.ladder import Series
 from evalstopd.adapters.mlflow.models import checked_id, inputs_of, outputs_of
+from evalstopd.adapters.mlflow.pages import pages
 from evalstopd.adapters.mlflow.passes import side_by_side
 from evalstopd.adapters.mlflow.points import Caps, point_of
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable, about_one, one_line
 from evalstopd.adapters.mlflow.readings import Whole
 from evalstopd.core.curve import is_score
 from evalstopd.core.datasets import Dataset, Mark, Told, as_dataset
 from evalstopd.core.logged import beside
-from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.ports import RunQuery
 
 _PAGE = 100
@@ -122,6 +123,7 @@ class _Reading:
     metrics: Collection[str]
     caps: Caps
 
+    @about_one("the run's logged models")
     def told(self, *, whole: bool) -> Told:
         """Return what all models tell, or but for `whole` the newest. Raises TooMuch, Rejected or Unavailable."""
         of: defaultdict[Mark, frozenset[Dataset]] = defaultdict(frozenset)
@@ -168,19 +170,11 @@ class _Reading:
             "experiment_ids": [experiment],
             "filter": f"source_run_id = '{self.run_id}'",
             "order_by": [{"field_name": "creation_timestamp", "ascending": False}],
-            "max_results": _PAGE,
         }
-        token, seen = "", {""}
-        for _ in range(self.caps.pages):
-            page = self.http.post("/logged-models/search", asked | ({"page_token": token} if token else {}))
+        for number, page in enumerate(pages(self.http, "/logged-models/search", asked, _PAGE)):
+            if number == self.caps.pages:
+                raise TooMuch(f"the run has too many logged models (more than {self.caps.pages} pages)")
             yield page
-            token = fields.text(page.body.get("next_page_token"), "page token")
-            if not token:
-                return
-            if token in seen:
-                raise Unavailable("MLflow sends the same page of logged models again and again")
-            seen.add(token)
-        raise TooMuch(f"the run has too many logged models (more than {self.caps.pages} pages)")
 
     def _alone(self, model_id: str) -> Iterator[Answer]:
         """Yield what MLflow says of one model: nothing of one that is deleted, or that we may not read."""

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.adapters.mlflow.bulk import MOST_RUNS, BulkRoute
+from evalstopd.adapters.mlflow.bulk import MOST_RUNS, BulkRoute, Haul
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.packing import packed
 from evalstopd.adapters.mlflow.passes import Pass, side_by_side
 from evalstopd.adapters.mlflow.points import Caps, history, is_metric, too_many
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooLong, Unreachable, one_line
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import RunQuery
@@ -43,7 +43,8 @@ _Failure = tuple[Rung, EvalstopError, Chunk]
 class Ladder:
     """The ways, best first; run by run is the last one and always there. Remembers how large each series was.
 
-    `alone` are series that broke a bulk answer: they are read by themselves until they have been read so once.
+    `alone` are series that broke a bulk answer: they are read by themselves until they have been read so once. Of a
+    `wide` one a bulk answer is too long even by itself: it is left to the documented way, page by page.
     """
 
     rungs: Sequence[Rung]
@@ -51,6 +52,7 @@ class Ladder:
     workers: int
     _held: dict[RunQuery, int] = field(default_factory=dict)
     _alone: frozenset[RunQuery] = frozenset()
+    _wide: set[RunQuery] = field(default_factory=set)
 
     def probed(self, now: Pass) -> str:
         """Return the name of the best way that answers a question about a run that is not there."""
@@ -83,7 +85,8 @@ class Ladder:
         return {each: _ordered(points) for each, points in found.items()}
 
     def _fits(self, series: RunQuery) -> bool:
-        return is_metric(series.metric) and series not in self._alone and self._held.get(series, 0) <= _LARGE
+        apart = series in self._alone or series in self._wide
+        return is_metric(series.metric) and not apart and self._held.get(series, 0) <= _LARGE
 
     def _climb(self, now: Pass, rung: Rung, left: Sequence[RunQuery], failed: list[_Failure]) -> dict[RunQuery, Series]:
         """Read by one bulk route what it can; where it is not known to work, one call goes ahead of the others."""
@@ -120,7 +123,7 @@ class Ladder:
     def _chunk(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> dict[RunQuery, Series] | EvalstopError:
         """Read a chunk, in halves where the answer may have been cut; a series that cannot be whole is left out."""
         try:
-            haul = route.ask(now, chunk[0].metric, [each.run_id for each in chunk])
+            haul = self._asked(now, route, chunk)
         except EvalstopError as error:
             return error
         found: dict[RunQuery, Series] = {
@@ -134,6 +137,16 @@ class Ladder:
                     return more
                 found |= more
         return found
+
+    def _asked(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> Haul:
+        """Ask for a chunk; an answer that is too long is one that was cut."""
+        run_ids = [each.run_id for each in chunk]
+        try:
+            return route.ask(now, chunk[0].metric, run_ids)
+        except TooLong:
+            if len(chunk) == 1:
+                self._wide.add(chunk[0])
+            return Haul({}, frozenset(run_ids))
 
     def _capped(self, points: tuple[Point, ...]) -> Series:
         return points if len(points) <= self.caps.points else too_many(self.caps.points)
@@ -150,7 +163,7 @@ class Ladder:
     def _learn(self, found: Mapping[RunQuery, Series]) -> None:
         """Remember what was large, and what could not be read even by itself."""
         if len(self._held) + len(found) > _MOST_REMEMBERED:
-            self._held, self._alone = {}, frozenset()
+            self._held, self._alone, self._wide = {}, frozenset(), set()
         self._held |= {each: len(points) for each, points in found.items() if not isinstance(points, EvalstopError)}
         fine = {each for each, answer in found.items() if not isinstance(answer, EvalstopError)}
         culprits = {each for each, answer in found.items() if _is_its_own(answer)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Asks
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, about_one
 from evalstopd.core.registry import MODELS
 from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected
 from evalstopd.ports import ModelQuery, ModelReport
@@ -63,6 +63,7 @@ class RunModels:
 
     http: Asks
 
+    @about_one("the run's logged models")
     def find(self, query: ModelQuery) -> ModelReport:
         """Find the step's newest logged model that is ready and has files."""
         of_step = [each for each in self.models(query.run_id) if each.is_of(query)]
@@ -73,6 +74,7 @@ class RunModels:
             raise CheckpointIncomplete(f"no logged model of step {query.step} is ready and of this training")
         return self._listed(max(meant, key=lambda each: each.created_ms).model_id)
 
+    @about_one("the logged model")
     def verify(self, run_id: str, uri: str) -> ModelReport:
         """Look at one of the run's again."""
         model_id = checked_id(uri.removeprefix(MODELS))

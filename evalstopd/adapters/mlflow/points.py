@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Answer, Asks
-from evalstopd.adapters.mlflow.problems import TooMuch
+from evalstopd.adapters.mlflow.problems import TooMuch, about_one
 from evalstopd.core.model import Point
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import RunQuery
@@ -63,10 +63,8 @@ def _pages(http: Asks, query: RunQuery, caps: Caps) -> Iterator[Answer]:
 def _page(http: Asks, query: RunQuery, token: str, caps: Caps) -> Answer:
     # Without max_results some servers send everything at once, others nothing with a token that never ends.
     params = {"run_id": query.run_id, "metric_key": query.metric, "max_results": str(caps.page)}
-    try:
+    with about_one("the run has too many points of the metric"):
         return http.get("/metrics/get-history", {**params, "page_token": token} if token else params)
-    except TooMuch as error:
-        raise TooMuch(f"the run has too many points of the metric ({error})") from error
 
 
 def _within(caps: Caps, size: int, end_at: float) -> None:

@@ -1,13 +1,17 @@
 """How MLflow lets us down, sorted by whom it concerns, and the one way that foreign text enters a message."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from evalstopd.errors import PastCaps, Unavailable
 
 _SHOWN = 160
 UNKNOWN_RUN = "unknown run"
+NO_PERMISSION = "no permission"
 
 
 class Unreachable(Unavailable):
-    """No connection, or the server asks for less: this concerns every run of the pass."""
+    """No connection, no such workspace, or the server asks for less: this concerns every run of the pass."""
 
 
 class Silent(Unavailable):
@@ -18,8 +22,21 @@ class NotAsked(Unavailable):
     """The pass was over before this question was put: nothing was learned of anybody."""
 
 
+class TooLong(Unavailable):
+    """An answer is longer than we read of any. Of several runs it is nobody's fault: ask for fewer at a time."""
+
+
 class TooMuch(PastCaps):
     """A run (or one answer about it) is larger than the caps: this concerns that run alone."""
+
+
+@contextmanager
+def about_one(what: str) -> Iterator[None]:
+    """Hold an answer that is too long against the one thing that was asked about. Raises TooMuch."""
+    try:
+        yield
+    except TooLong as error:
+        raise TooMuch(f"{what}: {error}") from error
 
 
 def one_line(text: object, limit: int = _SHOWN) -> str:

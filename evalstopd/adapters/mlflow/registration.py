@@ -4,17 +4,20 @@ The version is looked for by a tag that names the intent before it is made; MLfl
 call. Its source is the logged model that was kept; else, the first that MLflow takes: a logged model of the run for the
 step, the checkpoint where it lies (MLflow takes only what lies within the run's artifacts), a copy among the run's
 artifacts where the site allows that.
+The registered model is made once MLflow has taken a source, which it looks at first. A server with rights does not look
+at it before there is a model of ours: there, one that no version came of is removed again.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.copying import Copier
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.models import RunModels
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN
+from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, about_one
 from evalstopd.adapters.mlflow.runs import fit
 from evalstopd.core.registry import ALIAS, MODELS, is_logged, model_name
 from evalstopd.errors import CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
@@ -40,11 +43,18 @@ class Registration:
     template: str
     copier: Copier | None = None
 
+    @about_one("what the registry has of the checkpoint")
     def register(self, checkpoint: Promoted) -> str:
         """Return `models:/NAME/VERSION` once version and alias are there. Raises Rejected or Unavailable."""
         name = model_name(self.template, checkpoint.key, checkpoint.account)
-        aliased = self._model(name)
-        version = self._held(name, checkpoint) or self._made(name, checkpoint)
+        aliased = self._aliased(name)
+        try:
+            version = self._held(name, checkpoint) or self._made(name, checkpoint)
+        except Rejected:
+            # Why there is no version is what is told, whatever is said to this.
+            with suppress(Rejected):
+                self._tidy(name, checkpoint)
+            raise
         # Only ever forward: a version that had to wait must not take the alias from a later one.
         if aliased < version:
             self.http.post("/registered-models/alias", {"name": name, "alias": ALIAS, "version": str(version)})
@@ -52,34 +62,38 @@ class Registration:
                 raise Unavailable(f"MLflow took the alias {ALIAS} and does not show it")
         return f"models:/{name}/{version}"
 
-    def _model(self, name: str) -> int:
-        """Make sure that the registered model is there; return the version that the alias is at, 0 without one."""
+    def _aliased(self, name: str) -> int:
+        """Return the version that the alias is at; 0 without one, or without a registered model."""
+        listed = [fields.mapping(each, "alias") for each in fields.items(self._model(name).get("aliases"), "aliases")]
+        return next((_number(each.get("version")) for each in listed if each.get("alias") == ALIAS), 0)
+
+    def _model(self, name: str) -> Mapping[str, object]:
+        """Return the registered model as MLflow shows it; nothing where there is none."""
         try:
-            return self._aliased(name)
+            shown = self.http.get("/registered-models/get", {"name": name})
         except Rejected as error:
             if str(error) != UNKNOWN_RUN:
                 raise
-        try:
-            self.http.post("/registered-models/create", {"name": name})
-        except Rejected as error:
-            if "RESOURCE_ALREADY_EXISTS" not in str(error):
-                raise
-        return self._aliased(name)
+            return {}
+        return fields.mapping(shown.body.get("registered_model"), "model")
 
-    def _aliased(self, name: str) -> int:
-        model = fields.mapping(
-            self.http.get("/registered-models/get", {"name": name}).body.get("registered_model"), "model"
-        )
-        listed = [fields.mapping(each, "alias") for each in fields.items(model.get("aliases"), "aliases")]
-        return next((_number(each.get("version")) for each in listed if each.get("alias") == ALIAS), 0)
+    def _tidy(self, name: str, checkpoint: Promoted) -> None:
+        """Remove the registered model made for this very checkpoint, now or before a crash, if it has no version."""
+        tags = [fields.mapping(each, "tag") for each in fields.items(self._model(name).get("tags"), "tags")]
+        ours = any((each.get("key"), each.get("value")) == (KEY_TAG, _key(checkpoint)) for each in tags)
+        if ours and not self._listed(f"name = '{name}'"):
+            self.http.delete("/registered-models/delete", {"name": name})
 
     def _held(self, name: str, checkpoint: Promoted) -> int:
         """Return the version that was made of this checkpoint before; 0 without one. A tag alone may be anybody's."""
-        asked = {"filter": f"name = '{name}' and tags.`{KEY_TAG}` = '{_key(checkpoint)}'", "max_results": "100"}
-        listed = fields.items(self.http.get("/model-versions/search", asked).body.get("model_versions"), "versions")
-        versions = [fields.mapping(each, "version") for each in listed]
+        versions = self._listed(f"name = '{name}' and tags.`{KEY_TAG}` = '{_key(checkpoint)}'")
         own = [_number(each.get("version")) for each in versions if each.get("run_id") == checkpoint.run_id]
         return min(own, default=0)
+
+    def _listed(self, wanted: str) -> list[Mapping[str, object]]:
+        asked = {"filter": wanted, "max_results": "100"}
+        listed = fields.items(self.http.get("/model-versions/search", asked).body.get("model_versions"), "versions")
+        return [fields.mapping(each, "version") for each in listed]
 
     def _made(self, name: str, checkpoint: Promoted) -> int:
         refusal = "the run has no logged model for the step"
@@ -113,6 +127,23 @@ class Registration:
         yield Source(found.uri, found.uri.removeprefix(MODELS))
 
     def _version(self, name: str, source: Source, checkpoint: Promoted) -> int:
+        """Return the new version; its registered model is made where the answer may be that there is none."""
+        try:
+            return self._new_version(name, source, checkpoint)
+        except Rejected as error:
+            if str(error) != UNKNOWN_RUN and NO_PERMISSION not in str(error):
+                raise
+            if self._model(name):
+                raise
+        try:
+            tags = [{"key": KEY_TAG, "value": _key(checkpoint)}]
+            self.http.post("/registered-models/create", {"name": name, "tags": tags})
+        except Rejected as error:
+            if "RESOURCE_ALREADY_EXISTS" not in str(error):
+                raise
+        return self._new_version(name, source, checkpoint)
+
+    def _new_version(self, name: str, source: Source, checkpoint: Promoted) -> int:
         tags = {KEY_TAG: _key(checkpoint), **checkpoint.tags}
         asked: dict[str, object] = {
             "name": name,

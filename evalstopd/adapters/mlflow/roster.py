@@ -63,7 +63,7 @@ class Roster:
         `needs` has the metrics that remembered facts must name to be good enough; the runs of `anew` are read now.
         """
         kept = {run_id: held.facts for run_id in needs if (held := self._kept(run_id, needs[run_id], anew))}
-        gone = self._searched(now, list(kept), "DELETED_ONLY") if kept else {}
+        gone: dict[str, Facts] | None = self._searched(now, list(kept), "DELETED_ONLY") if kept else {}
         known: dict[str, Facts] = {} if gone is None else {**kept, **gone}
         known |= self._read_now(now, [run_id for run_id in needs if run_id not in known])
         if self._doubted and self._footing is not None and not now.over:
@@ -89,15 +89,17 @@ class Roster:
                 return error
 
         alone = dict(zip(left, side_by_side(self._workers, ask, left), strict=True))
-        self._learn(found, alone)
-        return {**found, **alone}
+        read = {**found, **alone}
+        self._learn({run_id: each for run_id, each in found.items() if isinstance(each, RunFacts)}, alone)
+        self._note_heavy(read)
+        return read
 
-    def _by_search(self, now: Pass, run_ids: Sequence[str]) -> Mapping[str, RunFacts]:
+    def _by_search(self, now: Pass, run_ids: Sequence[str]) -> Mapping[str, Facts]:
         if not run_ids or (not self._experiments and len(run_ids) <= _FEW):
             return {}
         return self._searched(now, run_ids, "ALL") or {}
 
-    def _searched(self, now: Pass, run_ids: Sequence[str], view: View) -> dict[str, RunFacts] | None:
+    def _searched(self, now: Pass, run_ids: Sequence[str], view: View) -> dict[str, Facts] | None:
         """Return what searches show of these runs; None where one of them could not be made."""
         if self._footing is None or not self._footing.holds:
             return None
@@ -117,7 +119,7 @@ class Roster:
 
     def _list_experiments(self, now: Pass) -> None:
         if not self._experiments:
-            self._experiments, self._listed_at = search.experiments(now), self._now_s()
+            self._experiments, self._listed_at = search.experiments(now, "ALL"), self._now_s()
 
     def _learn(self, found: Mapping[str, RunFacts], alone: Mapping[str, Facts]) -> None:
         """Remember what a search can tell to be deleted later, and no other run."""
@@ -128,7 +130,6 @@ class Roster:
                 self.forget(run_id)
         for run_id, facts in found.items():
             self._held[run_id] = self._as_held(self._held.get(run_id), _shared(facts))
-        self._note_heavy(alone)
         missed = any(isinstance(each, RunFacts) for each in alone.values())
         if missed and self._now_s() >= self._listed_at + _LIST_AGAIN_S:
             # A run that is there and was not found may be in an experiment that is newer than the list.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Asks, Http
-from evalstopd.adapters.mlflow.problems import TooMuch, one_line
+from evalstopd.adapters.mlflow.problems import TooMuch, about_one, one_line
 from evalstopd.core.binding import PARAMS, RunFacts
 from evalstopd.errors import Rejected, Unavailable
 
@@ -24,11 +24,14 @@ _CUT = "..."
 def facts(http: Asks, run_id: str) -> RunFacts:
     """Return what MLflow says of a run. Raises Rejected (unknown run, no permission) or Unavailable.
 
-    A value longer than 65,536 characters counts as not there; more than 5,000 tags or parameters are TooMuch.
+    A value longer than 65,536 characters counts as not there; more than 5,000 tags or parameters are TooMuch, as is
+    an answer longer than any that is read.
     """
     if not is_run_id(run_id):
         raise Rejected("unknown run: the id is not one that MLflow gives")
-    found = facts_of(http.get("/runs/get", {"run_id": run_id}).body.get("run"))
+    with about_one("the run has too much beside its metrics"):
+        answer = http.get("/runs/get", {"run_id": run_id})
+    found = facts_of(answer.body.get("run"))
     if found.run_id != run_id:
         raise Unavailable("MLflow answered with another run than the one asked for")
     return found

@@ -1,10 +1,13 @@
 """Facts of many runs in one answer, by searching for their ids: what it leaves out proves nothing of a run."""
 
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Literal
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Asks
+from evalstopd.adapters.mlflow.pages import pages
+from evalstopd.adapters.mlflow.problems import TooLong, TooMuch
 from evalstopd.adapters.mlflow.runs import facts_of
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import EvalstopError
@@ -12,14 +15,34 @@ from evalstopd.errors import EvalstopError
 MOST_IDS = 100
 _MOST_EXPERIMENTS = 5_000
 _PAGE = 1_000
-View = Literal["ALL", "DELETED_ONLY"]
+View = Literal["ALL", "ACTIVE_ONLY", "DELETED_ONLY"]
 
 
-def found(http: Asks, experiments: Sequence[str], run_ids: Sequence[str], view: View) -> dict[str, RunFacts]:
-    """Return the facts of those of these runs that the search shows and that can be read.
+def found(http: Asks, experiments: Sequence[str], run_ids: Sequence[str], view: View) -> dict[str, RunFacts | TooMuch]:
+    """Return the facts of those of these runs that the search shows and that can be read; TooMuch of one too long.
 
-    The ids must be ones that MLflow can give: they become part of a filter. Raises Unavailable or Rejected.
+    Where the answer is too long, half of the runs are asked for at a time. The ids must be ones that MLflow can give:
+    they become part of a filter. Raises Unavailable or Rejected.
     """
+    try:
+        return {**_found(http, experiments, run_ids, view)}
+    except TooLong as error:
+        if len(run_ids) == 1:
+            return {run_ids[0]: TooMuch(f"the run has too much beside its metrics: {error}")}
+    middle = len(run_ids) // 2
+    halves = (run_ids[:middle], run_ids[middle:])
+    return {run_id: each for half in halves for run_id, each in found(http, experiments, half, view).items()}
+
+
+def experiments(http: Asks, view: View) -> tuple[str, ...]:
+    """Return the newest experiments' ids. Raises Unavailable or Rejected."""
+    asked = {"view_type": view, "order_by": ["creation_time DESC"]}
+    answers = pages(http, "/experiments/search", asked, _PAGE)
+    listed = chain.from_iterable(fields.items(each.body.get("experiments"), "experiments") for each in answers)
+    return tuple(_id_of(item) for item in islice(listed, _MOST_EXPERIMENTS))
+
+
+def _found(http: Asks, experiments: Sequence[str], run_ids: Sequence[str], view: View) -> dict[str, RunFacts]:
     listed = ", ".join(f"'{run_id}'" for run_id in run_ids)
     asked = {
         "experiment_ids": list(experiments),
@@ -31,20 +54,6 @@ def found(http: Asks, experiments: Sequence[str], run_ids: Sequence[str], view: 
     facts = (_facts(item) for item in fields.items(answer.body.get("runs"), "runs"))
     wanted = frozenset(run_ids)
     return {each.run_id: each for each in facts if each is not None and each.run_id in wanted}
-
-
-def experiments(http: Asks) -> tuple[str, ...]:
-    """Return the newest experiments' ids, deleted ones too. Raises Unavailable or Rejected."""
-    ids: list[str] = []
-    token = ""
-    while len(ids) < _MOST_EXPERIMENTS:
-        asked = {"max_results": _PAGE, "view_type": "ALL", "order_by": ["creation_time DESC"]}
-        answer = http.post("/experiments/search", {**asked, "page_token": token} if token else asked)
-        ids += [_id_of(item) for item in fields.items(answer.body.get("experiments"), "experiments")]
-        token = fields.text(answer.body.get("next_page_token"), "page token")
-        if not token:
-            break
-    return tuple(ids)
 
 
 def _id_of(item: object) -> str:

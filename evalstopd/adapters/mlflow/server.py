@@ -70,10 +70,15 @@ def auth_of(server: Server) -> httpx.BasicAuth | None:
     return httpx.BasicAuth(name, password) if name else None
 
 
+def in_address(server: Server) -> tuple[bool, bool]:
+    """Tell whether the address has a name, and whether it has a password. Raises Misconfigured."""
+    url = _url(server.uri, "mlflow.tracking_uri")
+    return bool(url.username), bool(url.password)
+
+
 def has_login(server: Server) -> bool:
     """Tell whether a name or a token is known, in the address or beside it. Raises Misconfigured."""
-    in_address = bool(server.uri) and bool(_url(server.uri, "mlflow.tracking_uri").username)
-    return in_address or bool(server.token or server.username)
+    return bool(server.token or server.username) or (bool(server.uri) and any(in_address(server)))
 
 
 def tls_of(server: Server) -> ssl.SSLContext:

@@ -333,7 +333,8 @@ def _pulses() -> None:
         _time("at_s"),
         _time("good_s", null=True),
         _flag("leads"),
-        *(_text(name) for name in ("version", "digest", "summary")),
+        *(_text(name) for name in ("version", "digest", "summary", "holder")),
+        _flag("ended"),
         sa.PrimaryKeyConstraint("name"),
     )
 

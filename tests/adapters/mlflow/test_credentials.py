@@ -42,7 +42,7 @@ def test_the_settings_win_whole(home: Path):
     ):
         found = completed(own, {"HOME": str(home), **LOGIN, "MLFLOW_TRACKING_TOKEN": "other"})
         assert login(found.server) == login(own)
-        assert check(found) == "login: the settings"
+        assert check(found) == "taken from the settings"
 
 
 def test_then_the_environment_then_the_file(home: Path):
@@ -75,7 +75,7 @@ def test_a_file_that_others_can_read_is_said_by_the_check(home: Path):
         check(found)
     assert "s3" not in str(caught.value) + repr(found)
     file.chmod(0o600)
-    assert check(found) == f"login: {file}"
+    assert check(found) == f"taken from {file}"
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,57 @@ def test_without_any_address_both_places_are_named():
 
 
 @pytest.mark.parametrize(
-    "text", ["s3cret without a section", "[mlflow]\nmlflow_tracking_password = s3cret%x", "\udcff"]
+    ("text", "words"),
+    [
+        ("s3cret without a section", "line 1 stands before any section; the file begins with a line [mlflow]"),
+        ("[mlflow]\na = 1\ns3cret\ns3cret2\n", "not of the form name = value: line 3, 4"),
+        ("[mlflow]\n" + "s3cret\n" * 40, "not of the form name = value: line 2, 3, 4, 5, 6, ..."),
+        ("[mlflow]\ns3cret = 1\ns3cret = 2\n", "line 3 says anew what a line above it has said"),
+        ("[mlflow]\n[mlflow]\n", "line 2 says anew what a line above it has said"),
+        ("[mlflow]\nmlflow_tracking_password = s3cret%x", "a % in a value has to be written %%"),
+        ("\udcff", "it is no text in UTF-8"),
+    ],
 )
-def test_a_broken_file_is_named_and_not_shown(home: Path, text: str):
-    (home / ".mlflow" / "credentials").write_bytes(text.encode("utf-8", "surrogateescape"))
+def test_a_broken_file_is_named_with_what_is_wrong_and_not_shown(home: Path, text: str, words: str):
+    file = home / ".mlflow" / "credentials"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(Misconfigured) as caught:
         completed(Server(URI), {"HOME": str(home)})
-    assert "s3cret" not in str(caught.value)
+    assert str(caught.value) == f"{file}: cannot be read as MLflow's credentials file: {words}"
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "environment", "words"),
+    [
+        ("https://s3me@x.example", {}, "a user name and no password in the address in mlflow.tracking_uri: write both"),
+        (
+            "https://:s3word@x.example",
+            {},
+            "a password and no user name in the address in mlflow.tracking_uri: write both",
+        ),
+        (
+            "",
+            {"MLFLOW_TRACKING_URI": "https://s3me@x.example"},
+            "a user name and no password in the address in MLFLOW_TRACKING_URI: write both",
+        ),
+        (URI, {"MLFLOW_TRACKING_USERNAME": "s3me"}, "a user name and no password in the environment: set both"),
+        (URI, {"MLFLOW_TRACKING_PASSWORD": "s3word"}, "a password and no user name in the environment: set both"),
+    ],
+)
+def test_half_a_login_is_refused_by_the_place_it_is_in(uri: str, environment: dict[str, str], words: str):
+    with pytest.raises(Misconfigured, match="half a login") as caught:
+        completed(Server(uri), environment)
+    assert words in str(caught.value)
+    assert "s3" not in str(caught.value)
+
+
+def test_half_a_login_in_the_file_is_refused_and_a_token_beside_it_is_a_whole_one(home: Path):
+    file = home / ".mlflow" / "credentials"
+    file.write_text("[mlflow]\nmlflow_tracking_username = s3name\n")
+    with pytest.raises(Misconfigured, match=f"a user name and no password in the environment and {file}: set both"):
+        completed(Server(URI), {"HOME": str(home)})
+    assert login(completed(Server(URI), {"HOME": str(home), "MLFLOW_TRACKING_TOKEN": "t"}).server) == ("", "", "t")
 
 
 def test_a_server_that_asks_for_our_certificate_gets_it(tmp_path: Path):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch, Unreachable
+from evalstopd.adapters.mlflow.problems import Silent, TooLong, Unreachable
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from tests.adapters.mlflow import standin
@@ -109,11 +109,39 @@ def test_mlflows_own_reason_is_told_escaped_and_cut():
     assert "INVALID_PARAMETER_VALUE: bad\\n\\x1b[31m \\xe9 xxx" in str(error)
 
 
+def test_what_went_wrong_within_mlflow_is_told_with_the_status():
+    error = failure_of(plain({"error_code": "INTERNAL_ERROR", "message": "disk full"}, 500))
+    assert type(error) is Unavailable
+    assert str(error).endswith(": HTTP 500: INTERNAL_ERROR: disk full")
+
+
+def in_workspace(body: dict[str, str], status: int, workspace: str = "team-b") -> EvalstopError:
+    with Standin(lambda asked: plain(body, status)) as server:
+        return failure(server.uri, workspace=workspace)
+
+
+def test_a_workspace_that_is_not_there_is_the_settings_fault_and_no_runs():
+    gone = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "Workspace 'team-b' not found"}
+    error = in_workspace(gone, 404)
+    assert type(error) is Unreachable
+    assert "workspace 'team-b': name one that is there in mlflow.workspace (or MLFLOW_WORKSPACE)" in str(error)
+    assert str(in_workspace(gone, 404, workspace="")) == "unknown run"
+    run = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "Run with id=r not found"}
+    assert str(in_workspace(run, 404)) == "unknown run"
+
+
+def test_a_server_without_workspaces_says_what_to_leave_empty():
+    off = {"error_code": "FEATURE_DISABLED", "message": "Workspace APIs are not available"}
+    error = in_workspace(off, 500)
+    assert type(error) is Unreachable
+    assert "this server has no workspaces, so leave mlflow.workspace (or MLFLOW_WORKSPACE) empty" in str(error)
+
+
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_huge_body_is_left_after_its_cap(declared: bool):
     endless = standin.drip(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b" " * 65_536, 0)
     with Standin(lambda asked: standin.large(100 * 2**20) if declared else endless) as server:
-        assert isinstance(failure(server.uri, max_bytes=2**20), TooMuch)
+        assert isinstance(failure(server.uri, max_bytes=2**20), TooLong)
 
 
 def test_a_refused_connection_is_unreachable():

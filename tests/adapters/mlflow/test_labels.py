@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evalstopd.adapters.mlflow.http import Answer, Params
 from evalstopd.adapters.mlflow.labels import Answered, Labels
 from evalstopd.adapters.mlflow.points import Caps
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooMuch, Unreachable
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooLong, TooMuch, Unreachable
 from evalstopd.adapters.mlflow.readings import Whole
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.datasets import Dataset, Told
@@ -194,6 +194,16 @@ def test_past_each_cap_it_is_too_much_for_that_run(caps: Caps):
     server = Server(*pages)
     assert isinstance(ask(server, caps=caps), TooMuch)
     assert len(server.asked) <= 5
+
+
+def test_a_page_that_is_too_long_is_asked_for_in_halves_and_a_model_too_long_alone_is_too_much_for_that_run():
+    halved = Server(TooLong("large"), TooLong("large"), page(model("m-1", metric(1), metric(2))))
+    assert steps(ask(halved)) == [1, 2]
+    assert halved.asked == [RUN, SEARCH, SEARCH, SEARCH]
+    assert isinstance(ask(Server(TooLong("large"))), TooMuch)
+    alone = Server(page(), run=run_of(inputs=["theirs"]), theirs=TooLong("large"))
+    assert isinstance(ask(alone), TooMuch)
+    assert isinstance(ask(Server(page(), run=TooLong("large"))), TooMuch)
 
 
 def test_a_flood_of_models_of_others_is_too_much_before_any_is_asked_for():

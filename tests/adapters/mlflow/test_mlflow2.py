@@ -182,6 +182,7 @@ def test_a_checkpoint_outside_the_runs_artifacts_is_refused_and_the_reason_says_
     run_id = world.post("/runs/create", experiment_id="0", start_time=1)["run"]["info"]["run_id"]
     (answer,) = world.ask([test_registry.promoted(run_id)]).values()
     assert "promotion.copy_mb" in answer.refused
+    assert not world.has_model(test_registry.NAME)
     world.api.close()
     world.http.close()
 

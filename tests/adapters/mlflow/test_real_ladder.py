@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from evalstopd.adapters.mlflow.database import DatabaseRoute
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.problems import NotAsked, Unreachable
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 from evalstopd.errors import Misconfigured, Unavailable
@@ -186,6 +187,31 @@ class TestEveryWayKeepsTheContract(MetricsContract):
     @pytest.fixture
     def world(self, tracker: Tracker) -> Tracker:
         return tracker
+
+
+@pytest.mark.parametrize("workspace", ["no-such", "No Such"])
+def test_a_workspace_that_is_not_there_is_said_and_no_run_is_taken_for_unknown(divided: MlflowServer, workspace: str):
+    """MLflow answers for each run as if that were not there; one question a pass is enough to know better."""
+    _no_workspace(divided.uri, workspace, "name one that is there in mlflow.workspace")
+
+
+def test_a_server_without_workspaces_says_what_to_leave_empty(mlflow_server: MlflowServer):
+    """It answers HTTP 500."""
+    version = tuple(map(int, pytest.importorskip("mlflow").__version__.split(".")[:2]))
+    if version < (3, 10):
+        pytest.skip(f"MLFLOW TESTS SKIPPED: MLflow {version} does not know the word")
+    _no_workspace(mlflow_server.uri, "team-a", "this server has no workspaces, so leave mlflow.workspace")
+
+
+def _no_workspace(uri: str, workspace: str, words: str) -> None:
+    http = Http(Server(uri, timeout_s=30, workspace=workspace))
+    source = MlflowSource(http, FixedClock())
+    answers = source.read([RunQuery(f"{number:032}", "m") for number in range(9)])
+    assert all(isinstance(each, Unreachable | NotAsked) and words in str(each) for each in answers.values())
+    assert len(answers) == 9
+    with pytest.raises(Unavailable, match=words):
+        source.ping()
+    http.close()
 
 
 def read_by(uri: str, ways: Ways | None, queries: list[RunQuery]) -> dict[RunQuery, str]:

@@ -1,6 +1,7 @@
 """Model versions on a real server: made once whatever breaks, from whichever place MLflow takes a checkpoint."""
 
 import os
+import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,18 +28,28 @@ from tests.contracts.registry_contract import KEY, RegistryContract, promoted
 pytestmark = pytest.mark.mlflow
 TEMPLATE = "evalstop-{cluster}-{job}"
 NAME = "evalstop-c-7"
+USER, PASSWORD = "evalstopd-user", "a-long-password-of-tests"
 
 
 class World:
     """A registry on a real server, emptied of the contract's models."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, server: Server | None = None) -> None:
         self.uri = uri
-        self.api = httpx.Client(base_url=f"{uri}/api/2.0/mlflow", timeout=60, trust_env=False)
-        self.http = Http(Server(uri, timeout_s=60))
+        self.server = server or Server(uri, timeout_s=60)
+        login = (self.server.username, self.server.password) if self.server.username else None
+        self.api = httpx.Client(base_url=f"{uri}/api/2.0/mlflow", timeout=60, trust_env=False, auth=login)
+        self.http = Http(self.server)
+        self.experiment = "0"
+        if login is not None:
+            self.experiment = str(self.post("/experiments/create", name=secrets.token_hex(8))["experiment_id"])
         for name in (NAME, "evalstop-c-8_1"):
             self.api.request("DELETE", "/registered-models/delete", json={"name": name})
         self.restart()
+
+    def close(self) -> None:
+        self.api.close()
+        self.http.close()
 
     def restart(self) -> None:
         self.registrar = Registrar(Registration(self.http, TEMPLATE).register)
@@ -50,7 +61,7 @@ class World:
         return found
 
     def make_run(self, *steps: int) -> str:
-        run_id = self.post("/runs/create", experiment_id="0", start_time=1)["run"]["info"]["run_id"]
+        run_id = self.post("/runs/create", experiment_id=self.experiment, start_time=1)["run"]["info"]["run_id"]
         for step in steps or (20, 30):
             self.log_model(run_id, step)
         return run_id
@@ -58,7 +69,7 @@ class World:
     def log_model(
         self, run_id: str, step: int, name: str = "model", status: str = "LOGGED_MODEL_READY", size: int = 9
     ) -> str:
-        made = self.post("/logged-models", experiment_id="0", name=name, source_run_id=run_id)
+        made = self.post("/logged-models", experiment_id=self.experiment, name=name, source_run_id=run_id)
         model_id = made["model"]["info"]["model_id"]
         upload(self.uri, made["model"]["info"]["artifact_uri"], {"MLmodel": size} if size else {})
         self.api.patch(f"/logged-models/{model_id}", json={"model_id": model_id, "status": status}).raise_for_status()
@@ -82,6 +93,9 @@ class World:
     def versions(self, name: str) -> list[str]:
         return [each["run_id"] for each in self.listed(name)]
 
+    def has_model(self, name: str) -> bool:
+        return self.api.get("/registered-models/get", params={"name": name}).is_success
+
     def alias(self, name: str) -> int:
         model = self.api.get("/registered-models/get", params={"name": name}).json()["registered_model"]
         return next(int(each["version"]) for each in model["aliases"] if each["alias"] == "evalstop-best")
@@ -91,8 +105,7 @@ class World:
 def world(mlflow_server: MlflowServer) -> Iterator[World]:
     world = World(mlflow_server.uri)
     yield world
-    world.api.close()
-    world.http.close()
+    world.close()
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +131,7 @@ class Breaking(Http):
     def __init__(self, server: Server, at: int, *, after: bool) -> None:
         super().__init__(server)
         self._at, self._after, self.count = at, after, 0
+        self.writes: list[int] = []
 
     def __enter__(self) -> Self:
         return self
@@ -126,8 +140,9 @@ class Breaking(Http):
         self.close()
 
     @contextmanager
-    def _around(self) -> Iterator[None]:
+    def _around(self, *, writes: bool = True) -> Iterator[None]:
         self.count += 1
+        self.writes += [self.count] if writes else []
         if self.count == self._at and not self._after:
             raise Killed
         try:
@@ -137,7 +152,7 @@ class Breaking(Http):
                 raise Killed
 
     def get(self, path: str, params: Params) -> Answer:
-        with self._around():
+        with self._around(writes=False):
             return super().get(path, params)
 
     def post(self, path: str, body: Mapping[str, object]) -> Answer:
@@ -147,6 +162,10 @@ class Breaking(Http):
     def put(self, path: str, parts: Iterable[bytes], size: int) -> None:
         with self._around():
             super().put(path, parts, size)
+
+    def delete(self, path: str, body: Mapping[str, object]) -> Answer:
+        with self._around():
+            return super().delete(path, body)
 
 
 def test_killed_at_any_request_there_is_one_version_and_the_alias(world: World, mlflow_server: MlflowServer):
@@ -168,6 +187,51 @@ def test_a_checkpoint_outside_the_runs_artifacts_is_refused_and_the_reason_says_
     (answer,) = world.ask([promoted(run_id)]).values()
     assert "promotion.copy_mb" in answer.refused
     assert world.versions(NAME) == []
+    assert not world.has_model(NAME)
+
+
+def test_an_empty_model_of_somebody_elses_is_left_alone(world: World):
+    world.post("/registered-models/create", name=NAME)
+    run_id = world.post("/runs/create", experiment_id="0", start_time=1)["run"]["info"]["run_id"]
+    assert world.ask([promoted(run_id)]).popitem()[1].refused
+    assert world.has_model(NAME)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A server with rights, where a user may do with a model what he likes once he made it, and nothing before."""
+    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
+    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded-registry"), password=PASSWORD) as server:
+        admin = httpx.Client(auth=("admin", PASSWORD), timeout=60, trust_env=False)
+        with admin:
+            made = admin.post(
+                f"{server.uri}/api/2.0/mlflow/users/create", json={"username": USER, "password": PASSWORD}
+            )
+            made.raise_for_status()
+        yield server
+
+
+@pytest.mark.slow
+def test_on_a_server_with_rights_a_refused_checkpoint_leaves_no_model_wherever_it_was_killed(guarded: MlflowServer):
+    server = Server(guarded.uri, timeout_s=60, username=USER, password=PASSWORD)
+    world = World(guarded.uri, server)
+    run_id = world.make_run(20)
+    outside = replace(promoted(run_id, 99), path="/nowhere/best")
+    with Breaking(server, 0, after=False) as counting, pytest.raises(Rejected, match="from none of its places"):
+        Registration(counting, TEMPLATE).register(outside)
+    assert not world.has_model(NAME)
+    for at in counting.writes:
+        with Breaking(server, at, after=True) as broken, pytest.raises(Killed):
+            Registration(broken, TEMPLATE).register(outside)
+        with pytest.raises(Rejected, match="from none of its places"):
+            Registration(world.http, TEMPLATE).register(outside)
+        assert not world.has_model(NAME)
+    assert Registration(world.http, TEMPLATE).register(promoted(run_id)) == f"models:/{NAME}/1"
+    assert (world.versions(NAME), world.alias(NAME)) == ([run_id], 1)
+    with pytest.raises(Rejected, match="from none of its places"):
+        Registration(world.http, TEMPLATE).register(outside)
+    assert world.versions(NAME) == [run_id]
+    world.close()
 
 
 def test_a_checkpoint_within_the_runs_artifacts_is_taken_where_it_lies(world: World):
@@ -260,8 +324,7 @@ def best(tmp_path: Path) -> Path:
 def copies(proxied: MlflowServer) -> Iterator[World]:
     world = World(proxied.uri)
     yield world
-    world.api.close()
-    world.http.close()
+    world.close()
 
 
 def of(world: World, path: Path, uid: int | None = None) -> Promoted:
