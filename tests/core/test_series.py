@@ -1,10 +1,11 @@
 """One series out of a run's points, what is read beside it, and how datasets are listed in a line."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
-from evalstopd.core.curve import series
+from evalstopd.core.curve import curve, series
 from evalstopd.core.datasets import Dataset, Parted, Told, parted
 from evalstopd.core.guards import MIXED, UNTOLD, Caution
 from evalstopd.core.mixed import mixed_caution, untold_caution
@@ -25,6 +26,14 @@ def test_a_series_is_of_one_metric_and_of_one_dataset() -> None:
     points = [point(1), replace(point(2), metric="loss"), replace(point(3), dataset="val@aa")]
 
     assert [[p.step for p in series(points, *of)] for of in (("acc",), ("loss",), ("acc", "val@aa"))] == [[1], [2], [3]]
+
+
+def test_from_a_later_runs_first_step_on_nothing_of_an_earlier_run_counts_even_if_it_was_logged_later() -> None:
+    earlier = [Point("a", 1, 0.1, 1), Point("a", 2, 0.2, 2), Point("a", 3, 0.9, 30)]
+    later = [Point("b", 3, 0.3, 20), Point("b", 4, 0.4, 21)]
+
+    for points in permutations([*earlier, *later]):
+        assert [(each.step, each.score) for each in curve(points)] == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
 
 
 def test_what_is_logged_beside_a_dataset_is_what_is_not_told_to_be_anothers_alone() -> None:
