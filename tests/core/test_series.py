@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from evalstopd.core.curve import curve, series
-from evalstopd.core.datasets import Dataset, Parted, Told, parted
+from evalstopd.core.datasets import Dataset, Parted, Told, as_dataset, dataset_of, parted
 from evalstopd.core.guards import MIXED, UNTOLD, Caution
 from evalstopd.core.mixed import mixed_caution, untold_caution
 from evalstopd.core.model import Point
@@ -43,6 +43,12 @@ def test_what_is_logged_beside_a_dataset_is_what_is_not_told_to_be_anothers_alon
 
     assert known.beside("acc", [mine, others, nobodys, both], A) == (mine, nobodys, both)
     assert known.beside("loss", [mine, others], A) == (mine, others), "told of another metric"
+
+
+@pytest.mark.parametrize("name", ["v", "val", "a@b", "n" * 200])
+@pytest.mark.parametrize("digest", ["", "9f", "f" * 64])
+def test_what_a_program_calls_a_dataset_is_one_and_is_made_again_from_its_text(name: str, digest: str) -> None:
+    assert as_dataset(name, digest) == dataset_of(f"{name}@{digest}") == Dataset(name, digest)
 
 
 def untold(datasets: list[Dataset], asked: str) -> str:
