@@ -1,4 +1,4 @@
-"""Taking a stop back: a held job is released, a cancelled one gets the command by which its work goes on."""
+"""Taking a stop back: a held job is released, one that was ended gets the command by which its work goes on."""
 
 import posixpath
 from collections.abc import Callable
@@ -174,9 +174,12 @@ def _tell(ledger: Ledger, intent: Intent, people: Notifier, command: str) -> Non
 
 
 def _resume_by_slurm(job: Job, caller: Caller) -> Undone:
-    """Tell the same without a store: the checkpoint's place is where it usually lies, for its owner to check."""
+    """Tell the same without a store: the checkpoint's place is where it usually lies, for its owner to check.
+
+    A job whose owner asked for a signal may have been stopped by it, and ends as its script likes.
+    """
     _check_right(caller, job.uid, job.job_id)
-    if not job.state.startswith("CANCELLED"):
+    if not job.state.startswith("CANCELLED") and parse_comment(job.comment).signal is None:
         raise Rejected(f"job {job.job_id} was not cancelled: it ended as {plain(job.state, 40)}")
     pins = f"{job.cluster}-{job.job_id}-{job.submitted_s}"
     path = posixpath.join(job.work_dir, ".evalstop", pins, "best")
@@ -200,7 +203,7 @@ def _command(job_id: str, work_dir: str, path: str) -> str:
 
 
 def _told(job_id: str, command: str) -> tuple[str, ...]:
-    head = f"job {job_id} was cancelled and cannot be released; its work goes on with"
+    head = f"job {job_id} has ended and cannot be released; its work goes on with"
     return (head, f"  {command}", _SCRIPT.format(job=job_id), _OPTION)
 
 
