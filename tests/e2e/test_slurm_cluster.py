@@ -90,14 +90,18 @@ def test_our_hold_is_the_owners_to_release_an_admins_is_not_and_no_hold_a_strang
         lambda: bob.requeue_hold(job_id),
         lambda: bob.release(job_id),
         lambda: alice.release(other),
-        lambda: undo(alice, parse_target(other), Caller(slurm.alice, lambda: False), None),
         lambda: undo(bob, parse_target(job_id), Caller(slurm.bob, lambda: False), None),
+        lambda: undo(slurm.cluster, parse_target(other), Caller(0, lambda: True), None),
     ):
         with pytest.raises(Rejected):
             refused()
-    assert [job.held for job in slurm.cluster.look([job_id, other]).values()] == [True, True]
+    assert slurm.cluster.look([other])[other].comment == ""
+    with pytest.raises(Rejected, match=f"ask for 'scontrol release {other}'.*evalstop=keep by now, which stands"):
+        undo(alice, parse_target(other), Caller(slurm.alice, lambda: False), None)
+    held = slurm.cluster.look([job_id, other])
+    assert [(job.held, job.comment) for job in held.values()] == [(True, "mlflow_run=a"), (True, "evalstop=keep")]
     undo(alice, parse_target(job_id), Caller(slurm.alice, lambda: False), None)
-    undo(slurm.cluster, parse_target(other), Caller(0, lambda: True), None)
+    slurm.cluster.release(other)
     seen = slurm.cluster.look([job_id, other])
     assert [job.held for job in seen.values()] == [False, False]
     assert seen[job_id].comment == "mlflow_run=a evalstop=keep"
