@@ -159,7 +159,12 @@ class FakeCluster:
         return {query: self.ended[query] for query in queries if query in self.ended}
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace a comment."""
+        """Replace a comment; an array's id means those of all its tasks in the queue."""
+        tasks = [each for each, job in self.jobs.items() if each.startswith(f"{job_id}_") and job.phase != Phase.ENDED]
+        if job_id not in self.jobs and tasks:
+            for task in tasks:
+                self.set_comment(task, comment)
+            return
         self._call("set_comment")
         if self.jobs[job_id].phase is Phase.ENDED:
             raise Rejected("the job has already finished")
