@@ -11,6 +11,7 @@ from evalstopd.core.model import JobKey
 WINDOW_S = 3600.0
 SITE = "site"
 _ACCOUNT = "account:"
+_USER = "user:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,9 @@ class Caps:
     """The site's limits, all within an hour.
 
     At most `stops` jobs are ended, `stops_per_account` of one account, and jobs that hold `gpu_share` of the GPUs of
-    all running jobs; one stop may always go where none went in that hour. An account's breaker trips at
-    `breaker_decisions` jobs decided on, the site's at `breaker_accounts` tripped accounts that different owners
-    tripped; each holds for `hold_s` seconds.
+    all running jobs; one stop may always go where none went in that hour. At `breaker_decisions` jobs of an account
+    decided on its breaker trips, or that of the owner with most of them there; the site's at `breaker_accounts`
+    accounts in which different owners tripped one; each holds for `hold_s` seconds.
     """
 
     stops: int = 20
@@ -42,6 +43,7 @@ UNLIMITED = Caps(_MANY, _MANY, math.inf, _MANY, _MANY)
 class Decision:
     """A stop that was decided, or would have been: `acted_s` is when the job was first acted on, if it was.
 
+    `wished` tells that only its owner's word kept it at a would-be stop: it risked nothing, so no breaker counts it.
     Times in seconds since the epoch.
     """
 
@@ -50,6 +52,7 @@ class Decision:
     gpus: int
     at_s: float
     acted_s: float | None = None
+    wished: bool = False
 
 
 class Turn(StrEnum):
@@ -61,7 +64,10 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerTurn:
-    """One line of a breaker's history: `scope` is `site` or `account:NAME`; a trip holds until `until_s`."""
+    """One line of a breaker's history; a trip holds until `until_s`.
+
+    `scope` is `site`, `account:NAME`, or `user:UID@NAME` for one owner's jobs in an account.
+    """
 
     cluster: str
     scope: str
@@ -77,62 +83,112 @@ def account_scope(account: str) -> str:
     return _ACCOUNT + account
 
 
+def owner_scope(uid: int, account: str) -> str:
+    """Return the name of the breaker that holds one owner's jobs in an account."""
+    return f"{_USER}{uid}@{account}"
+
+
+def holds_one_owner(scope: str) -> bool:
+    """Tell whether a breaker is one owner's, not an account's or the site's."""
+    return scope.startswith(_USER)
+
+
 def holding(turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, BreakerTurn]:
     """Return the breakers that hold now, by scope; `turns` has the last turn of each."""
     return {each.scope: each for each in turns if each.turn is Turn.TRIPPED and now_s < each.until_s}
 
 
-def held_by(account: str, held: Mapping[str, BreakerTurn]) -> BreakerTurn | None:
-    """Return the breaker that holds an account's jobs on the observe rung, the site's first."""
-    return held.get(SITE) or held.get(account_scope(account))
+def held_by(account: str, uid: int, held: Mapping[str, BreakerTurn]) -> BreakerTurn | None:
+    """Return the breaker that holds an owner's jobs in an account on the observe rung, the site's first."""
+    return held.get(SITE) or held.get(account_scope(account)) or held.get(owner_scope(uid, account))
 
 
 def trips(
     cluster: str, decisions: Sequence[Decision], turns: Sequence[BreakerTurn], caps: Caps, now_s: float
 ) -> tuple[BreakerTurn, ...]:
-    """Return the breakers that trip now; accounts first, so that one account alone never trips the site's.
+    """Return the breakers that trip now: owners' and accounts' first, so that one account's flood never trips the site.
 
-    Only decisions of the last hour count that came after the breaker's last turn, each job once. Jobs that were
-    decided on before an admin's reset are seen to, and never count again.
+    Only decisions of the last hour count that came after the breaker's last turn, each job once, and none that only
+    its owner's word kept at observe. Jobs that were decided on before an admin's reset are seen to, and never count
+    again.
     """
-    by_account = _recent(decisions, turns, now_s)
+    counted = [each for each in decisions if not each.wished]
+    of_accounts = _recent(counted, turns, now_s)
+    of_owners = _recent(counted, turns, now_s, own=True)
     held = holding(turns, now_s)
     fresh = tuple(
-        BreakerTurn(cluster, account_scope(account), Turn.TRIPPED, now_s, now_s + caps.hold_s, _account_text(owners))
-        for account, owners in sorted(by_account.items())
-        if account_scope(account) not in held and _jobs(owners) >= caps.breaker_decisions
+        BreakerTurn(cluster, scope, Turn.TRIPPED, now_s, now_s + caps.hold_s, text)
+        for account, owners in sorted(of_accounts.items())
+        if account_scope(account) not in held
+        for scope, text in _tripped(account, owners, of_owners.get(account, {}), caps.breaker_decisions)
+        if scope not in held
     )
-    tripped = {scope.removeprefix(_ACCOUNT) for scope in (*held, *(each.scope for each in fresh)) if scope != SITE}
-    return (*fresh, *_site_trip(cluster, tripped, decisions, held, caps, now_s)) if fresh else ()
-
-
-def _site_trip(
-    cluster: str,
-    tripped: Iterable[str],
-    decisions: Sequence[Decision],
-    held: Mapping[str, BreakerTurn],
-    caps: Caps,
-    now_s: float,
-) -> tuple[BreakerTurn, ...]:
-    """Count each tripped account for the owner with most of its decisions: nobody trips the site alone."""
-    by_account = _owners(each for each in decisions if each.at_s > now_s - WINDOW_S - caps.hold_s)
-    chiefs = {_chief(by_account[account]) for account in tripped if account in by_account}
-    if SITE in held or len(chiefs) < caps.breaker_accounts:
-        return ()
-    text = f"the breakers of {len(chiefs)} accounts hold, tripped by as many owners: only observing everywhere"
-    return (BreakerTurn(cluster, SITE, Turn.TRIPPED, now_s, now_s + caps.hold_s, text),)
+    scopes = (*held, *(each.scope for each in fresh))
+    return (*fresh, *_site_trip(cluster, scopes, counted, held, caps, now_s)) if fresh else ()
 
 
 _Owners = Mapping[int, set[JobKey]]
 
 
-def _recent(decisions: Sequence[Decision], turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, _Owners]:
+def _tripped(account: str, owners: _Owners, anew: _Owners, most: int) -> Iterable[tuple[str, str]]:
+    """Yield the account's breaker where several owners have part in its decisions, else those of single owners.
+
+    Half of `most` must be of others than the one with most of them: nobody's flood, even beside a few honest stops,
+    holds his colleagues. `anew` are the decisions after each owner's turn.
+    """
+    others = _jobs(owners) - len(owners[_chief(owners)])
+    if _jobs(owners) >= most and 2 * others >= most:
+        yield account_scope(account), _account_text(owners)
+        return
+    for uid, jobs in sorted(anew.items()):
+        if len(jobs) >= most:
+            yield owner_scope(uid, account), _owner_text(len(jobs))
+
+
+def _site_trip(
+    cluster: str,
+    scopes: Iterable[str],
+    decisions: Sequence[Decision],
+    held: Mapping[str, BreakerTurn],
+    caps: Caps,
+    now_s: float,
+) -> tuple[BreakerTurn, ...]:
+    """Count each account with a breaker that holds for one owner: nobody trips the site alone."""
+    by_account = _owners(each for each in decisions if each.at_s > now_s - WINDOW_S - caps.hold_s)
+    chiefs = set(_trippers(scopes, by_account).values())
+    if SITE in held or len(chiefs) < caps.breaker_accounts:
+        return ()
+    text = f"breakers hold in {len(chiefs)} accounts, tripped by as many owners: only observing everywhere"
+    return (BreakerTurn(cluster, SITE, Turn.TRIPPED, now_s, now_s + caps.hold_s, text),)
+
+
+def _trippers(scopes: Iterable[str], by_account: Mapping[str, _Owners]) -> Mapping[str, int]:
+    """Return who tripped breakers, by account: the owner held alone, else the one with most of the decisions."""
+    found: dict[str, int] = {}
+    for scope in sorted(scopes, reverse=True):
+        if holds_one_owner(scope):
+            uid, _, account = scope.removeprefix(_USER).partition("@")
+            found[account] = int(uid)
+        elif (account := scope.removeprefix(_ACCOUNT)) in by_account and scope != SITE:
+            found[account] = _chief(by_account[account])
+    return found
+
+
+def _recent(
+    decisions: Sequence[Decision], turns: Iterable[BreakerTurn], now_s: float, *, own: bool = False
+) -> Mapping[str, _Owners]:
+    """Return the jobs that count for accounts' breakers or, `own`, for those of owners, by account and owner."""
     turned = {each.scope: each.at_s for each in turns}
     reset = {each.scope: each.at_s for each in turns if each.turn is Turn.RESET}
-    seen_to = {each.key for each in decisions if each.at_s <= reset.get(account_scope(each.account), 0.0)}
+
+    def last(times: Mapping[str, float], each: Decision, *, own: bool) -> float:
+        of_owner = times.get(owner_scope(each.key.uid, each.account), 0.0) if own else 0.0
+        return max(of_owner, times.get(account_scope(each.account), 0.0))
+
+    seen_to = {each.key for each in decisions if each.at_s <= last(reset, each, own=True)}
 
     def counts(each: Decision) -> bool:
-        since_s = max(now_s - WINDOW_S, turned.get(account_scope(each.account), 0.0))
+        since_s = max(now_s - WINDOW_S, last(turned, each, own=own))
         return each.at_s > since_s and each.key not in seen_to
 
     return _owners(filter(counts, decisions))
@@ -155,7 +211,14 @@ def _chief(owners: _Owners) -> int:
 
 
 def _account_text(owners: _Owners) -> str:
-    return f"{_jobs(owners)} jobs of one account were to be stopped within an hour: its jobs are only observed"
+    whose = f"{_jobs(owners)} jobs of one account, of {len(owners)} owners"
+    return f"the rule said stop for {whose}, within an hour: its jobs are only observed"
+
+
+def _owner_text(jobs: int) -> str:
+    return (
+        f"the rule said stop for {jobs} jobs of one owner in one account within an hour: those jobs are only observed"
+    )
 
 
 def held_back(

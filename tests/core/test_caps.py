@@ -18,6 +18,8 @@ from evalstopd.core.caps import (
     held_back,
     held_by,
     holding,
+    holds_one_owner,
+    owner_scope,
     trips,
 )
 from evalstopd.core.model import JobKey
@@ -27,10 +29,20 @@ CAPS = Caps(stops=4, stops_per_account=2, gpu_share=0.5, breaker_decisions=3, br
 
 
 def decision(
-    job: int, account: str = "a", uid: int = 1, *, gpus: int = 1, ago_s: float = 10.0, acted: bool = False
+    job: int,
+    account: str = "a",
+    uid: int = 1,
+    *,
+    gpus: int = 1,
+    ago_s: float = 10.0,
+    acted: bool = False,
+    wished: bool = False,
 ) -> Decision:
     at_s = NOW_S - ago_s
-    return Decision(JobKey("c", str(job), uid, 0), account, gpus, at_s, at_s if acted else None)
+    return Decision(JobKey("c", str(job), uid, 0), account, gpus, at_s, at_s if acted else None, wished)
+
+
+BOBS = owner_scope(1, "a")
 
 
 def flood(account: str, uid: int, jobs: int, first: int = 0, ago_s: float = 10.0) -> list[Decision]:
@@ -45,9 +57,62 @@ def reset(scope: str, ago_s: float) -> BreakerTurn:
     return BreakerTurn("c", scope, Turn.RESET, NOW_S - ago_s, NOW_S - ago_s, "seen to")
 
 
-def test_an_account_trips_at_its_number_of_jobs() -> None:
+def shared(
+    account: str, jobs: int, first: int = 0, ago_s: float = 10.0, uids: tuple[int, ...] = (1, 2)
+) -> list[Decision]:
+    """Return jobs of an account, of its owners in turn."""
+    return [decision(first + n, account, uids[n % len(uids)], ago_s=ago_s) for n in range(jobs)]
+
+
+def test_an_account_trips_at_its_number_of_jobs_where_several_owners_have_part_in_them() -> None:
+    caps = replace(CAPS, breaker_decisions=4)
+    assert scopes(shared("a", 3), caps=caps) == []
+    assert scopes(shared("a", 4), caps=caps) == [account_scope("a")]
+
+
+def test_one_owners_jobs_alone_trip_his_own_breaker() -> None:
     assert scopes(flood("a", 1, 2)) == []
-    assert scopes(flood("a", 1, 3)) == [account_scope("a")]
+    assert scopes(flood("a", 1, 3)) == [BOBS]
+
+
+def test_a_flood_beside_a_few_honest_stops_of_colleagues_holds_the_flooder_alone() -> None:
+    """Half of the number must be of others than who has most of them."""
+    caps = replace(CAPS, breaker_decisions=4)
+    assert scopes([*flood("a", 1, 100), decision(900, uid=2)], caps=caps) == [BOBS]
+    assert scopes([*flood("a", 1, 100), decision(900, uid=2), decision(901, uid=3)], caps=caps) == [account_scope("a")]
+
+
+def test_below_the_number_nobody_trips_another() -> None:
+    assert scopes([*flood("a", 1, 2), decision(900, uid=2)]) == []
+
+
+def test_what_only_its_owners_word_kept_at_observe_trips_nothing() -> None:
+    assert scopes([replace(each, wished=True) for each in flood("a", 1, 100)]) == []
+    assert scopes([*flood("a", 1, 2), *(replace(each, wished=True) for each in flood("a", 1, 100, 10))]) == []
+
+
+@given(
+    mine=st.lists(st.tuples(st.integers(0, 40), st.sampled_from("ab"), st.booleans()), max_size=60),
+    honest=st.lists(st.tuples(st.integers(41, 60), st.sampled_from("ab")), max_size=1),
+    most=st.integers(3, 12),
+)
+def test_whatever_one_owner_does_beside_an_honest_stop_he_trips_no_breaker_but_his_own(
+    mine: list[tuple[int, str, bool]], honest: list[tuple[int, str]], most: int
+) -> None:
+    made = [decision(job, account, 1, wished=wished) for job, account, wished in mine]
+    made += [decision(job, account, 2) for job, account in honest]
+    tripped = scopes(made, caps=replace(CAPS, breaker_decisions=most))
+    assert set(tripped) <= {owner_scope(1, "a"), owner_scope(1, "b")}
+
+
+@given(counts=st.lists(st.integers(0, 8), min_size=1, max_size=4), most=st.integers(2, 8))
+def test_what_trips_follows_from_how_the_decisions_are_shared(counts: list[int], most: int) -> None:
+    made = [decision(100 * uid + n, uid=uid) for uid, number in enumerate(counts) for n in range(number)]
+    of_account = sum(counts) >= most and 2 * (sum(counts) - max(counts)) >= most
+    alone = [owner_scope(uid, "a") for uid, number in enumerate(counts) if number >= most]
+    assert scopes(made, caps=replace(CAPS, breaker_decisions=most, breaker_accounts=9)) == (
+        [account_scope("a")] if of_account else alone
+    )
 
 
 def test_a_job_decided_on_again_and_again_counts_once() -> None:
@@ -56,31 +121,53 @@ def test_a_job_decided_on_again_and_again_counts_once() -> None:
 
 def test_decisions_of_more_than_an_hour_ago_do_not_count() -> None:
     assert scopes(flood("a", 1, 3, ago_s=WINDOW_S)) == []
-    assert scopes(flood("a", 1, 3, ago_s=WINDOW_S - 1)) == [account_scope("a")]
+    assert scopes(flood("a", 1, 3, ago_s=WINDOW_S - 1)) == [BOBS]
 
 
-def test_the_site_trips_when_several_owners_accounts_do() -> None:
-    assert scopes([*flood("a", 1, 3), *flood("b", 2, 3, 10)]) == [account_scope("a"), account_scope("b"), SITE]
+def test_the_site_trips_when_several_owners_trip_breakers_in_as_many_accounts() -> None:
+    assert scopes([*flood("a", 1, 3), *flood("b", 2, 3, 10)]) == [BOBS, owner_scope(2, "b"), SITE]
+    mixed = [*shared("a", 4), *flood("b", 2, 3, 10)]
+    assert scopes(mixed) == [account_scope("a"), owner_scope(2, "b"), SITE]
+
+
+def test_several_owners_of_one_account_do_not_trip_the_site() -> None:
+    held = BreakerTurn("c", BOBS, Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "")
+    assert scopes([*flood("a", 1, 3, ago_s=4100), *flood("a", 2, 3, 10)], [held]) == [owner_scope(2, "a")]
 
 
 def test_the_site_trips_on_an_account_that_holds_already() -> None:
-    held = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "")
     decisions = [*flood("a", 1, 3, ago_s=4100), *flood("b", 2, 3, 10)]
-    assert scopes(decisions, [held]) == [account_scope("b"), SITE]
+    for scope in (account_scope("a"), BOBS):
+        held = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "")
+        assert scopes(decisions, [held]) == [owner_scope(2, "b"), SITE]
+
+
+def test_a_held_owner_is_counted_himself_whoever_else_had_more_decisions_there() -> None:
+    """Else a flood in each of several accounts would count for their honest owners."""
+    held = [BreakerTurn("c", owner_scope(1, name), Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "") for name in "bcd"]
+    honest = [each for at, name in enumerate("bcd") for each in flood(name, 20 + at, 9, 100 * at, ago_s=4100)]
+    assert scopes([*honest, *flood("a", 1, 3, 900)], held) == [BOBS]
 
 
 def test_a_breaker_that_holds_does_not_trip_again_and_after_a_reset_only_on_what_is_new() -> None:
-    held = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "")
-    assert scopes(flood("a", 1, 9), [held]) == []
-    assert scopes(flood("a", 1, 9, ago_s=20), [reset(account_scope("a"), 10)]) == []
-    assert scopes(flood("a", 1, 9, ago_s=5), [reset(account_scope("a"), 10)]) == [account_scope("a")]
+    for scope in (account_scope("a"), BOBS):
+        held = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "")
+        assert scopes(flood("a", 1, 9), [held]) == []
+        assert scopes(flood("a", 1, 9, ago_s=1), [held]) == []
+        assert scopes(flood("a", 1, 9, ago_s=20), [reset(scope, 10)]) == []
+        assert scopes(flood("a", 1, 9, ago_s=5), [reset(scope, 10)]) == [BOBS]
+
+
+def test_an_owner_who_is_held_has_part_in_what_trips_his_account() -> None:
+    held = BreakerTurn("c", BOBS, Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "")
+    assert scopes([*flood("a", 1, 3), *flood("a", 2, 2, 10, ago_s=1)], [held]) == [account_scope("a")]
 
 
 def test_jobs_that_an_admins_reset_saw_to_never_count_again() -> None:
     again = [*flood("a", 1, 9, ago_s=20), *flood("a", 1, 9, ago_s=5)]
     assert scopes(again, [reset(account_scope("a"), 10)]) == []
     expired = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 10, NOW_S - 7, "")
-    assert scopes(again, [expired]) == [account_scope("a")]
+    assert scopes(again, [expired]) == [BOBS]
 
 
 def test_a_trip_holds_for_its_time_and_a_reset_ends_it() -> None:
@@ -92,17 +179,29 @@ def test_a_trip_holds_for_its_time_and_a_reset_ends_it() -> None:
 
 
 def test_an_account_named_site_has_its_own_breaker() -> None:
-    held = holding(trips("c", flood("site", 1, 3), (), CAPS, NOW_S), NOW_S)
-    assert held_by("site", held) is not None
-    assert held_by("other", held) is None
+    held = holding(trips("c", shared("site", 4), (), CAPS, NOW_S), NOW_S)
+    assert held_by("site", 7, held) is not None
+    assert held_by("other", 7, held) is None
+
+
+def test_an_account_with_the_separators_in_its_name_is_told_apart() -> None:
+    odd = flood("1@a:b", 1, 3)
+    (turn,) = trips("c", odd, (), CAPS, NOW_S)
+    assert turn.scope == owner_scope(1, "1@a:b")
+    assert scopes([*odd, *flood("b", 2, 3, 10)], [turn]) == [owner_scope(2, "b"), SITE]
 
 
 def test_who_is_held_by_which_breaker() -> None:
     site = BreakerTurn("c", SITE, Turn.TRIPPED, NOW_S, NOW_S + 1, "")
     own = replace(site, scope=account_scope("a"))
-    assert held_by("a", {own.scope: own}) is own
-    assert held_by("b", {own.scope: own}) is None
-    assert held_by("b", {SITE: site}) is site
+    alone = replace(site, scope=BOBS)
+    assert held_by("a", 1, {own.scope: own}) is own
+    assert held_by("b", 1, {own.scope: own}) is None
+    assert held_by("b", 1, {SITE: site}) is site
+    assert held_by("a", 1, {BOBS: alone}) is alone
+    assert held_by("a", 2, {BOBS: alone}) is None
+    assert held_by("b", 1, {BOBS: alone}) is None
+    assert [holds_one_owner(scope) for scope in (SITE, own.scope, BOBS)] == [False, False, True]
 
 
 def held(asking: list[Decision], before: list[Decision], running_gpus: int = 100, caps: Caps = CAPS) -> list[str]:
@@ -172,13 +271,13 @@ def test_whatever_is_asked_no_cap_is_passed(asking: list[Decision], before: list
 
 
 def test_a_trip_says_when_how_long_and_for_how_many_jobs() -> None:
-    account, other, site = trips("c", [*flood("a", 1, 3), *flood("b", 2, 4, 10)], (), CAPS, NOW_S)
+    account, other, site = trips("c", [*shared("a", 4), *flood("b", 2, 5, 10)], (), CAPS, NOW_S)
 
     assert (account.cluster, account.turn, account.at_s, account.until_s) == (
         "c", Turn.TRIPPED, NOW_S, NOW_S + 7200.0,
     )  # fmt: skip
-    assert account.text.startswith("3 jobs of one account")
-    assert other.text.startswith("4 jobs of one account")
+    assert "for 4 jobs of one account, of 2 owners, within" in account.text
+    assert "for 5 jobs of one owner in one account" in other.text
     assert replace(site, scope="", text="") == replace(account, scope="", text="")
     assert "2 accounts" in site.text
 
@@ -207,7 +306,7 @@ def test_the_moment_of_a_turn_itself_does_not_count_again_and_a_reset_sees_to_it
 
     assert scopes(flood("a", 1, 9, ago_s=10), [expired]) == []
     assert scopes(again, [reset(account_scope("a"), 10)]) == []
-    assert scopes(again, [reset(account_scope("b"), 10)]) == [account_scope("a")]
+    assert scopes(again, [reset(account_scope("b"), 10)]) == [BOBS]
 
 
 def test_a_stop_that_is_let_go_counts_for_the_next_and_one_held_back_does_not() -> None:
