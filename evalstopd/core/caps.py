@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import heapify, heappop, heapreplace
 
 from evalstopd.core.model import JobKey
 
@@ -221,34 +222,88 @@ def _owner_text(jobs: int) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why a stop waits: the name of what holds it, one word, and the whole reason."""
+
+    by: str
+    text: str
+
+
 def held_back(
     asking: Sequence[Decision], before: Iterable[Decision], running_gpus: int, caps: Caps, now_s: float
-) -> Mapping[JobKey, str]:
-    """Return which of these jobs may not be ended in this pass, and why; the oldest decision comes first.
+) -> Mapping[JobKey, Held]:
+    """Return which of these jobs may not be ended in this pass, and why; `asking` are dated by when they were due.
 
-    `before` are the decisions known; those acted on within the last hour count. `running_gpus` are held now.
+    Who has waited for a whole hour goes first, the longest wait before all: where a cap of the site holds one, it holds
+    all after it, so that the hour empties and it goes. Of the others the owner with the fewest stops within the hour
+    goes first. `before` are the decisions known; those acted on
+    within the last hour count. `running_gpus` are held now.
     """
     acted = [each for each in before if each.acted_s is not None and each.acted_s > now_s - WINDOW_S]
-    account = Counter(each.account for each in acted)
-    stops, gpus = len(acted), sum(each.gpus for each in acted)
-    most_gpus = caps.gpu_share * (running_gpus + gpus)
-    held: dict[JobKey, str] = {}
-    for each in sorted(asking, key=lambda one: (one.at_s, one.key)):
-        why = _over(each, stops, account[each.account], gpus, most_gpus, caps)
-        if why:
+    hour = _Hour(caps, running_gpus + sum(each.gpus for each in acted))
+    for each in acted:
+        hour.take(each)
+    overdue = sorted((each for each in asking if each.at_s <= now_s - WINDOW_S), key=_age)
+    held = {each.key: why for each in overdue if (why := hour.serve(each, overdue=True))}
+    for each in _by_share([each for each in asking if each.at_s > now_s - WINDOW_S], hour.of_owner):
+        if why := hour.serve(each):
             held[each.key] = why
-            continue
-        stops, gpus = stops + 1, gpus + each.gpus
-        account[each.account] += 1
     return held
 
 
-def _over(each: Decision, stops: int, of_account: int, gpus: int, most_gpus: float, caps: Caps) -> str:
-    """Return which cap one more stop would pass; empty for none."""
-    if stops >= caps.stops:
-        return f"{stops} jobs were stopped within the hour, the site's cap is {caps.stops}"
-    if of_account >= caps.stops_per_account:
-        return f"{of_account} jobs of its account were stopped within the hour, the cap is {caps.stops_per_account}"
-    if stops and gpus + each.gpus > most_gpus:
-        return f"{gpus} GPUs were freed within the hour; {each.gpus} more would pass {caps.gpu_share:.0%} of all in use"
-    return ""
+def _age(each: Decision) -> tuple[float, JobKey]:
+    return each.at_s, each.key
+
+
+def _by_share(asking: Iterable[Decision], had: Mapping[int, int]) -> Iterator[Decision]:
+    """Yield decisions of the owner with the fewest stops first, then the oldest; `had` grows as they are let go."""
+    line = [(had[each.key.uid], *_age(each), each) for each in asking]
+    heapify(line)
+    while line:
+        stops, *_, each = line[0]
+        if stops == had[each.key.uid]:
+            heappop(line)
+            yield each
+        else:
+            heapreplace(line, (had[each.key.uid], *_age(each), each))
+
+
+@dataclass(slots=True)
+class _Hour:
+    """What was let go within the hour, and who keeps the rest of it for himself."""
+
+    caps: Caps
+    all_gpus: int
+    stops: int = 0
+    gpus: int = 0
+    of_account: Counter[str] = field(default_factory=Counter)
+    of_owner: Counter[int] = field(default_factory=Counter)
+    kept: bool = False
+
+    def take(self, each: Decision) -> None:
+        """Count a stop."""
+        self.stops, self.gpus = self.stops + 1, self.gpus + each.gpus
+        self.of_account[each.account] += 1
+        self.of_owner[each.key.uid] += 1
+
+    def serve(self, each: Decision, *, overdue: bool = False) -> Held | None:
+        """Count a stop and return None, or return why it waits."""
+        why = Held("turn", "a stop that has waited for a whole hour goes before it") if self.kept else self._over(each)
+        if why is None:
+            self.take(each)
+        self.kept = self.kept or (overdue and why is not None and why.by != "account")
+        return why
+
+    def _over(self, each: Decision) -> Held | None:
+        """Return which cap one more stop would pass."""
+        caps, of_account = self.caps, self.of_account[each.account]
+        if self.stops >= caps.stops:
+            return Held("site", f"{self.stops} jobs were stopped within the hour, the site's cap is {caps.stops}")
+        if of_account >= caps.stops_per_account:
+            cap = f"the cap is {caps.stops_per_account}"
+            return Held("account", f"{of_account} jobs of its account were stopped within the hour, {cap}")
+        if self.stops and self.gpus + each.gpus > caps.gpu_share * self.all_gpus:
+            more = f"{each.gpus} more would pass {caps.gpu_share:.0%} of all in use"
+            return Held("gpus", f"{self.gpus} GPUs were freed within the hour; {more}")
+        return None

@@ -1,5 +1,7 @@
 """Caps and breakers: what bounds the harm of a wrong rule, and who can trip what."""
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -293,7 +295,7 @@ def test_a_cap_that_holds_a_stop_back_says_which() -> None:
     asking = [decision(1, gpus=30)]
 
     def why(before: list[Decision], caps: Caps = CAPS) -> str:
-        return held_back(asking, before, 70, caps, NOW_S)[asking[0].key]
+        return held_back(asking, before, 70, caps, NOW_S)[asking[0].key].text
 
     assert "the site's cap is 4" in why([decision(n, f"x{n}", acted=True) for n in range(10, 14)])
     assert why([decision(n, acted=True) for n in (10, 11)]).startswith("2 jobs of its account")
@@ -315,3 +317,86 @@ def test_a_stop_that_is_let_go_counts_for_the_next_and_one_held_back_does_not() 
     assert held(asking, []) == ["4", "5"]
     big = [decision(1, "b", gpus=10, ago_s=3), decision(2, "c", gpus=90, ago_s=2), decision(3, "d", gpus=40, ago_s=1)]
     assert held(big, [], running_gpus=100) == ["2"]
+
+
+def test_what_holds_a_stop_has_a_name() -> None:
+    big, small = decision(1, gpus=90, ago_s=WINDOW_S), decision(2, "b", uid=2)
+    before = [decision(10, "b", acted=True)]
+    found = held_back([big, small], before, 100, CAPS, NOW_S)
+
+    assert {key.job_id: why.by for key, why in found.items()} == {"1": "gpus", "2": "turn"}
+    assert "whole hour" in found[small.key].text
+    of_site = held_back([small], [decision(n, f"x{n}", acted=True) for n in range(10, 14)], 100, CAPS, NOW_S)
+    of_account = held_back([small], [decision(n, "b", acted=True) for n in (10, 11)], 100, CAPS, NOW_S)
+    assert (of_site[small.key].by, of_account[small.key].by) == ("site", "account")
+
+
+def test_a_large_stop_goes_though_small_ones_come_all_the_time() -> None:
+    """A small one is due each ten minutes; the large one is held for an hour, then the hour empties for it."""
+    caps, large = Caps(gpu_share=0.25), decision(0, "big", uid=9, gpus=8, ago_s=0)
+    asking, done, went_s = [large], [decision(99, "small", ago_s=0, acted=True)], 0.0
+    for number in range(1, 60):
+        now_s = NOW_S + 600 * number
+        asking.append(replace(decision(number, "small", uid=number), at_s=now_s))
+        kept = held_back(asking, done, 24, caps, now_s)
+        done += [replace(each, acted_s=now_s) for each in asking if each.key not in kept]
+        asking = [each for each in asking if each.key in kept]
+        if not went_s and large not in asking:
+            went_s = now_s - NOW_S
+    assert WINDOW_S <= went_s <= 2 * WINDOW_S + 600
+    assert len(done) > 20
+
+
+def test_within_the_hour_who_had_fewer_stops_goes_first() -> None:
+    """However old the others' are; and one let go counts for the next of its owner."""
+    caps = Caps(stops=3, stops_per_account=9, gpu_share=9.0)
+    bobs = [decision(n, uid=1, ago_s=900 - n) for n in range(5)]
+    carols = [decision(n, uid=2, ago_s=100 - n) for n in range(20, 23)]
+    assert held([*bobs, *carols], [], caps=caps) == ["2", "21", "22", "3", "4"]
+    assert held([*bobs, *carols], [decision(90, uid=1, acted=True)], caps=caps) == ["1", "2", "21", "22", "3", "4"]
+
+
+def test_the_cap_of_an_account_holds_no_other_account_however_long_its_stops_wait() -> None:
+    old = decision(1, "a", uid=1, ago_s=2 * WINDOW_S)
+    before = [decision(n, "a", acted=True) for n in (10, 11)]
+    assert held([old, decision(2, "b", uid=2)], before) == ["1"]
+
+
+waiting = st.lists(
+    st.builds(
+        decision,
+        st.integers(0, 40),
+        st.sampled_from("abc"),
+        st.integers(1, 3),
+        gpus=st.integers(0, 16),
+        ago_s=st.floats(0, 3 * WINDOW_S),
+    ),
+    max_size=25,
+    unique_by=lambda each: each.key.job_id,
+)
+
+
+@given(asking=waiting, before=decisions, running=st.integers(0, 100))
+def test_no_younger_stop_goes_before_one_that_waited_for_a_whole_hour(
+    asking: list[Decision], before: list[Decision], running: int
+) -> None:
+    """Unless it is its own account's cap that holds it."""
+    kept = held_back(asking, before, running, CAPS, NOW_S)
+    passed_over = [
+        each.at_s for each in asking
+        if each.at_s <= NOW_S - WINDOW_S and each.key in kept and kept[each.key].by in ("site", "gpus")
+    ]  # fmt: skip
+    assert all(each.at_s <= min(passed_over, default=math.inf) for each in asking if each.key not in kept)
+
+
+@given(asking=waiting, stops=st.integers(1, 10))
+def test_while_another_waits_no_owner_takes_more_than_one_more_than_he(asking: list[Decision], stops: int) -> None:
+    """Where nothing but the site's number of stops holds them, and none has waited for a whole hour."""
+    caps = Caps(stops=stops, stops_per_account=99, gpu_share=math.inf)
+    asking = [replace(each, at_s=max(each.at_s, NOW_S - WINDOW_S + 1)) for each in asking]
+    kept = held_back(asking, [], 100, caps, NOW_S)
+    had = Counter(each.key.uid for each in asking if each.key not in kept)
+    assert len(kept) == max(0, len(asking) - stops)
+    for each in asking:
+        if each.key in kept:
+            assert max(had.values()) <= had[each.key.uid] + 1

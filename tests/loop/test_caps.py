@@ -6,6 +6,7 @@ from evalstopd.breakers import breaker_rows, reset
 from evalstopd.core.caps import SITE, Caps, account_scope, owner_scope
 from evalstopd.core.intent import State
 from evalstopd.core.model import Rung
+from evalstopd.report.rows import status_rows
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 from tests.loop.told import events, intents, remarks_on, said
@@ -48,12 +49,35 @@ def test_a_stop_over_the_accounts_cap_waits_for_the_hour_and_is_said_once() -> N
     world = world_with(replace(ROOMY, stops_per_account=2), stale_s=1e6)
     fall(world, submit(world, 3))
     assert len(world.cluster.cancelled) == 2
-    assert said(world, "cap") == ["waits: 2 jobs of its account were stopped within the hour, the cap is 2"]
+    assert waits(world) == ["waits: 2 jobs of its account were stopped within the hour, the cap is 2"]
     waiting = [state for _, state in intents(world) if state is State.PROMOTED]
     assert len(waiting) == 1
 
     world.tick(seconds=3600)
     assert len(world.cluster.cancelled) == 3
+
+
+def waits(world: World) -> list[str]:
+    assert isinstance(world.store, MemoryStore)
+    found = world.store.remarks_of([watch.key.text for watch in world.store.recent(100)])
+    return [each.text for each in found if each.code.startswith("cap ")]
+
+
+def test_a_large_stop_is_not_passed_over_for_ever_by_small_ones() -> None:
+    """Small jobs of another owner fall each quarter of an hour; the large one's turn comes, and status says why not."""
+    world = World(replace(RULES, caps=Caps(gpu_share=0.25), stale_s=1e6), gpus=1000)
+    world.train("rest", 1003, gpus=20)
+    fall(world, {"first": world.train("first", 1002, gpus=1, account="small")})
+    large = world.train("large", 1001, gpus=8, account="big")
+    fall(world, {"large": large})
+    assert isinstance(world.store, MemoryStore)
+    (row,) = [each for each in status_rows(world.store, world.store, 100) if each.job == large]
+    assert row.why.startswith("waits: 1 GPUs were freed within the hour; 8 more would pass 25% of all in use; ")
+    for number in range(10):
+        fall(world, {f"s{number}": world.train(f"s{number}", 1002, gpus=1, account="small")})
+        world.tick(seconds=900)
+    assert (large, 0) in world.cluster.cancelled
+    assert len(world.cluster.cancelled) > 5
 
 
 def test_another_account_is_not_held_by_the_cap_of_the_first() -> None:
