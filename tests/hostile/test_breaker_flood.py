@@ -67,7 +67,7 @@ def test_a_flood_of_self_made_declines_trips_its_owners_breaker_and_the_next_own
     cluster.add_account("flood")
     cluster.add_user(users.BOB, "flood")
     cluster.add_user(users.ALICE, "flood")
-    site = make_site(enforce={"notice_s": 3.0}, caps={"breaker_decisions": 3, "breaker_accounts": 2})
+    site = make_site(enforce={"notice_s": 8.0}, caps={"breaker_decisions": 3, "breaker_accounts": 2, "gpu_share": 1.0})
     go = cluster.work(users.BOB) / "go"
     wait = f"until [ -e {go} ]; do sleep 0.1; done"
     script = f"#!/bin/sh\n{wait}\nexec {site.command(FALL, pace_s=0.5)}\n"
