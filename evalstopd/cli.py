@@ -25,7 +25,9 @@ app = typer.Typer(
 )
 db = typer.Typer(no_args_is_help=True, help="The store: its schema and its health.")
 app.add_typer(db, name="db")
-breakers = typer.Typer(invoke_without_command=True, help="Breakers that hold an account, or all, on the observe rung.")
+breakers = typer.Typer(
+    invoke_without_command=True, help="Breakers that hold an owner, an account, or all, on the observe rung."
+)
 app.add_typer(breakers, name="breakers")
 
 
@@ -313,7 +315,7 @@ def breakers_show(context: typer.Context, config: Config = None, as_json: AsJson
 
 @breakers.command("reset")
 def breakers_reset(
-    scope: Annotated[str, typer.Argument(help="site, or account:NAME.")],
+    scope: Annotated[str, typer.Argument(help="site, account:NAME, or user:UID@NAME.")],
     why: Annotated[str, typer.Option(help="The reason; it is kept.")],
     config: Config = None,
 ) -> None:

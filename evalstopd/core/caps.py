@@ -2,15 +2,17 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import heapify, heappop, heapreplace
 
 from evalstopd.core.model import JobKey
 
 WINDOW_S = 3600.0
 SITE = "site"
 _ACCOUNT = "account:"
+_USER = "user:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +20,9 @@ class Caps:
     """The site's limits, all within an hour.
 
     At most `stops` jobs are ended, `stops_per_account` of one account, and jobs that hold `gpu_share` of the GPUs of
-    all running jobs; one stop may always go where none went in that hour. An account's breaker trips at
-    `breaker_decisions` jobs decided on, the site's at `breaker_accounts` tripped accounts that different owners
-    tripped; each holds for `hold_s` seconds.
+    all running jobs; one stop may always go where none went in that hour. At `breaker_decisions` jobs of an account
+    decided on its breaker trips, or that of the owner with most of them there; the site's at `breaker_accounts`
+    accounts in which different owners tripped one; each holds for `hold_s` seconds.
     """
 
     stops: int = 20
@@ -42,6 +44,7 @@ UNLIMITED = Caps(_MANY, _MANY, math.inf, _MANY, _MANY)
 class Decision:
     """A stop that was decided, or would have been: `acted_s` is when the job was first acted on, if it was.
 
+    `wished` tells that only its owner's word kept it at a would-be stop: it risked nothing, so no breaker counts it.
     Times in seconds since the epoch.
     """
 
@@ -50,6 +53,7 @@ class Decision:
     gpus: int
     at_s: float
     acted_s: float | None = None
+    wished: bool = False
 
 
 class Turn(StrEnum):
@@ -61,7 +65,10 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerTurn:
-    """One line of a breaker's history: `scope` is `site` or `account:NAME`; a trip holds until `until_s`."""
+    """One line of a breaker's history; a trip holds until `until_s`.
+
+    `scope` is `site`, `account:NAME`, or `user:UID@NAME` for one owner's jobs in an account.
+    """
 
     cluster: str
     scope: str
@@ -77,62 +84,112 @@ def account_scope(account: str) -> str:
     return _ACCOUNT + account
 
 
+def owner_scope(uid: int, account: str) -> str:
+    """Return the name of the breaker that holds one owner's jobs in an account."""
+    return f"{_USER}{uid}@{account}"
+
+
+def holds_one_owner(scope: str) -> bool:
+    """Tell whether a breaker is one owner's, not an account's or the site's."""
+    return scope.startswith(_USER)
+
+
 def holding(turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, BreakerTurn]:
     """Return the breakers that hold now, by scope; `turns` has the last turn of each."""
     return {each.scope: each for each in turns if each.turn is Turn.TRIPPED and now_s < each.until_s}
 
 
-def held_by(account: str, held: Mapping[str, BreakerTurn]) -> BreakerTurn | None:
-    """Return the breaker that holds an account's jobs on the observe rung, the site's first."""
-    return held.get(SITE) or held.get(account_scope(account))
+def held_by(account: str, uid: int, held: Mapping[str, BreakerTurn]) -> BreakerTurn | None:
+    """Return the breaker that holds an owner's jobs in an account on the observe rung, the site's first."""
+    return held.get(SITE) or held.get(account_scope(account)) or held.get(owner_scope(uid, account))
 
 
 def trips(
     cluster: str, decisions: Sequence[Decision], turns: Sequence[BreakerTurn], caps: Caps, now_s: float
 ) -> tuple[BreakerTurn, ...]:
-    """Return the breakers that trip now; accounts first, so that one account alone never trips the site's.
+    """Return the breakers that trip now: owners' and accounts' first, so that one account's flood never trips the site.
 
-    Only decisions of the last hour count that came after the breaker's last turn, each job once. Jobs that were
-    decided on before an admin's reset are seen to, and never count again.
+    Only decisions of the last hour count that came after the breaker's last turn, each job once, and none that only
+    its owner's word kept at observe. Jobs that were decided on before an admin's reset are seen to, and never count
+    again.
     """
-    by_account = _recent(decisions, turns, now_s)
+    counted = [each for each in decisions if not each.wished]
+    of_accounts = _recent(counted, turns, now_s)
+    of_owners = _recent(counted, turns, now_s, own=True)
     held = holding(turns, now_s)
     fresh = tuple(
-        BreakerTurn(cluster, account_scope(account), Turn.TRIPPED, now_s, now_s + caps.hold_s, _account_text(owners))
-        for account, owners in sorted(by_account.items())
-        if account_scope(account) not in held and _jobs(owners) >= caps.breaker_decisions
+        BreakerTurn(cluster, scope, Turn.TRIPPED, now_s, now_s + caps.hold_s, text)
+        for account, owners in sorted(of_accounts.items())
+        if account_scope(account) not in held
+        for scope, text in _tripped(account, owners, of_owners.get(account, {}), caps.breaker_decisions)
+        if scope not in held
     )
-    tripped = {scope.removeprefix(_ACCOUNT) for scope in (*held, *(each.scope for each in fresh)) if scope != SITE}
-    return (*fresh, *_site_trip(cluster, tripped, decisions, held, caps, now_s)) if fresh else ()
-
-
-def _site_trip(
-    cluster: str,
-    tripped: Iterable[str],
-    decisions: Sequence[Decision],
-    held: Mapping[str, BreakerTurn],
-    caps: Caps,
-    now_s: float,
-) -> tuple[BreakerTurn, ...]:
-    """Count each tripped account for the owner with most of its decisions: nobody trips the site alone."""
-    by_account = _owners(each for each in decisions if each.at_s > now_s - WINDOW_S - caps.hold_s)
-    chiefs = {_chief(by_account[account]) for account in tripped if account in by_account}
-    if SITE in held or len(chiefs) < caps.breaker_accounts:
-        return ()
-    text = f"the breakers of {len(chiefs)} accounts hold, tripped by as many owners: only observing everywhere"
-    return (BreakerTurn(cluster, SITE, Turn.TRIPPED, now_s, now_s + caps.hold_s, text),)
+    scopes = (*held, *(each.scope for each in fresh))
+    return (*fresh, *_site_trip(cluster, scopes, counted, held, caps, now_s)) if fresh else ()
 
 
 _Owners = Mapping[int, set[JobKey]]
 
 
-def _recent(decisions: Sequence[Decision], turns: Iterable[BreakerTurn], now_s: float) -> Mapping[str, _Owners]:
+def _tripped(account: str, owners: _Owners, anew: _Owners, most: int) -> Iterable[tuple[str, str]]:
+    """Yield the account's breaker where several owners have part in its decisions, else those of single owners.
+
+    Half of `most` must be of others than the one with most of them: nobody's flood, even beside a few honest stops,
+    holds his colleagues. `anew` are the decisions after each owner's turn.
+    """
+    others = _jobs(owners) - len(owners[_chief(owners)])
+    if _jobs(owners) >= most and 2 * others >= most:
+        yield account_scope(account), _account_text(owners)
+        return
+    for uid, jobs in sorted(anew.items()):
+        if len(jobs) >= most:
+            yield owner_scope(uid, account), _owner_text(len(jobs))
+
+
+def _site_trip(
+    cluster: str,
+    scopes: Iterable[str],
+    decisions: Sequence[Decision],
+    held: Mapping[str, BreakerTurn],
+    caps: Caps,
+    now_s: float,
+) -> tuple[BreakerTurn, ...]:
+    """Count each account with a breaker that holds for one owner: nobody trips the site alone."""
+    by_account = _owners(each for each in decisions if each.at_s > now_s - WINDOW_S - caps.hold_s)
+    chiefs = set(_trippers(scopes, by_account).values())
+    if SITE in held or len(chiefs) < caps.breaker_accounts:
+        return ()
+    text = f"breakers hold in {len(chiefs)} accounts, tripped by as many owners: only observing everywhere"
+    return (BreakerTurn(cluster, SITE, Turn.TRIPPED, now_s, now_s + caps.hold_s, text),)
+
+
+def _trippers(scopes: Iterable[str], by_account: Mapping[str, _Owners]) -> Mapping[str, int]:
+    """Return who tripped breakers, by account: the owner held alone, else the one with most of the decisions."""
+    found: dict[str, int] = {}
+    for scope in sorted(scopes, reverse=True):
+        if holds_one_owner(scope):
+            uid, _, account = scope.removeprefix(_USER).partition("@")
+            found[account] = int(uid)
+        elif (account := scope.removeprefix(_ACCOUNT)) in by_account and scope != SITE:
+            found[account] = _chief(by_account[account])
+    return found
+
+
+def _recent(
+    decisions: Sequence[Decision], turns: Iterable[BreakerTurn], now_s: float, *, own: bool = False
+) -> Mapping[str, _Owners]:
+    """Return the jobs that count for accounts' breakers or, `own`, for those of owners, by account and owner."""
     turned = {each.scope: each.at_s for each in turns}
     reset = {each.scope: each.at_s for each in turns if each.turn is Turn.RESET}
-    seen_to = {each.key for each in decisions if each.at_s <= reset.get(account_scope(each.account), 0.0)}
+
+    def last(times: Mapping[str, float], each: Decision, *, own: bool) -> float:
+        of_owner = times.get(owner_scope(each.key.uid, each.account), 0.0) if own else 0.0
+        return max(of_owner, times.get(account_scope(each.account), 0.0))
+
+    seen_to = {each.key for each in decisions if each.at_s <= last(reset, each, own=True)}
 
     def counts(each: Decision) -> bool:
-        since_s = max(now_s - WINDOW_S, turned.get(account_scope(each.account), 0.0))
+        since_s = max(now_s - WINDOW_S, last(turned, each, own=own))
         return each.at_s > since_s and each.key not in seen_to
 
     return _owners(filter(counts, decisions))
@@ -155,37 +212,98 @@ def _chief(owners: _Owners) -> int:
 
 
 def _account_text(owners: _Owners) -> str:
-    return f"{_jobs(owners)} jobs of one account were to be stopped within an hour: its jobs are only observed"
+    whose = f"{_jobs(owners)} jobs of one account, of {len(owners)} owners"
+    return f"the rule said stop for {whose}, within an hour: its jobs are only observed"
+
+
+def _owner_text(jobs: int) -> str:
+    return (
+        f"the rule said stop for {jobs} jobs of one owner in one account within an hour: those jobs are only observed"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why a stop waits: the name of what holds it, one word, and the whole reason."""
+
+    by: str
+    text: str
 
 
 def held_back(
     asking: Sequence[Decision], before: Iterable[Decision], running_gpus: int, caps: Caps, now_s: float
-) -> Mapping[JobKey, str]:
-    """Return which of these jobs may not be ended in this pass, and why; the oldest decision comes first.
+) -> Mapping[JobKey, Held]:
+    """Return which of these jobs may not be ended in this pass, and why; `asking` are dated by when they were due.
 
-    `before` are the decisions known; those acted on within the last hour count. `running_gpus` are held now.
+    Who has waited for a whole hour goes first, the longest wait before all: where a cap of the site holds one, it holds
+    all after it, so that the hour empties and it goes. Of the others the owner with the fewest stops within the hour
+    goes first. `before` are the decisions known; those acted on
+    within the last hour count. `running_gpus` are held now.
     """
     acted = [each for each in before if each.acted_s is not None and each.acted_s > now_s - WINDOW_S]
-    account = Counter(each.account for each in acted)
-    stops, gpus = len(acted), sum(each.gpus for each in acted)
-    most_gpus = caps.gpu_share * (running_gpus + gpus)
-    held: dict[JobKey, str] = {}
-    for each in sorted(asking, key=lambda one: (one.at_s, one.key)):
-        why = _over(each, stops, account[each.account], gpus, most_gpus, caps)
-        if why:
+    hour = _Hour(caps, running_gpus + sum(each.gpus for each in acted))
+    for each in acted:
+        hour.take(each)
+    overdue = sorted((each for each in asking if each.at_s <= now_s - WINDOW_S), key=_age)
+    held = {each.key: why for each in overdue if (why := hour.serve(each, overdue=True))}
+    for each in _by_share([each for each in asking if each.at_s > now_s - WINDOW_S], hour.of_owner):
+        if why := hour.serve(each):
             held[each.key] = why
-            continue
-        stops, gpus = stops + 1, gpus + each.gpus
-        account[each.account] += 1
     return held
 
 
-def _over(each: Decision, stops: int, of_account: int, gpus: int, most_gpus: float, caps: Caps) -> str:
-    """Return which cap one more stop would pass; empty for none."""
-    if stops >= caps.stops:
-        return f"{stops} jobs were stopped within the hour, the site's cap is {caps.stops}"
-    if of_account >= caps.stops_per_account:
-        return f"{of_account} jobs of its account were stopped within the hour, the cap is {caps.stops_per_account}"
-    if stops and gpus + each.gpus > most_gpus:
-        return f"{gpus} GPUs were freed within the hour; {each.gpus} more would pass {caps.gpu_share:.0%} of all in use"
-    return ""
+def _age(each: Decision) -> tuple[float, JobKey]:
+    return each.at_s, each.key
+
+
+def _by_share(asking: Iterable[Decision], had: Mapping[int, int]) -> Iterator[Decision]:
+    """Yield decisions of the owner with the fewest stops first, then the oldest; `had` grows as they are let go."""
+    line = [(had[each.key.uid], *_age(each), each) for each in asking]
+    heapify(line)
+    while line:
+        stops, *_, each = line[0]
+        if stops == had[each.key.uid]:
+            heappop(line)
+            yield each
+        else:
+            heapreplace(line, (had[each.key.uid], *_age(each), each))
+
+
+@dataclass(slots=True)
+class _Hour:
+    """What was let go within the hour, and who keeps the rest of it for himself."""
+
+    caps: Caps
+    all_gpus: int
+    stops: int = 0
+    gpus: int = 0
+    of_account: Counter[str] = field(default_factory=Counter)
+    of_owner: Counter[int] = field(default_factory=Counter)
+    kept: bool = False
+
+    def take(self, each: Decision) -> None:
+        """Count a stop."""
+        self.stops, self.gpus = self.stops + 1, self.gpus + each.gpus
+        self.of_account[each.account] += 1
+        self.of_owner[each.key.uid] += 1
+
+    def serve(self, each: Decision, *, overdue: bool = False) -> Held | None:
+        """Count a stop and return None, or return why it waits."""
+        why = Held("turn", "a stop that has waited for a whole hour goes before it") if self.kept else self._over(each)
+        if why is None:
+            self.take(each)
+        self.kept = self.kept or (overdue and why is not None and why.by != "account")
+        return why
+
+    def _over(self, each: Decision) -> Held | None:
+        """Return which cap one more stop would pass."""
+        caps, of_account = self.caps, self.of_account[each.account]
+        if self.stops >= caps.stops:
+            return Held("site", f"{self.stops} jobs were stopped within the hour, the site's cap is {caps.stops}")
+        if of_account >= caps.stops_per_account:
+            cap = f"the cap is {caps.stops_per_account}"
+            return Held("account", f"{of_account} jobs of its account were stopped within the hour, {cap}")
+        if self.stops and self.gpus + each.gpus > caps.gpu_share * self.all_gpus:
+            more = f"{each.gpus} more would pass {caps.gpu_share:.0%} of all in use"
+            return Held("gpus", f"{self.gpus} GPUs were freed within the hour; {more}")
+        return None

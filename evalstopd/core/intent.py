@@ -158,12 +158,16 @@ class IntentEvent:
 
 @dataclass(frozen=True, slots=True)
 class WouldBeStop:
-    """A stop that the observe rung only books: what would have been done, and on what evidence."""
+    """A stop that the observe rung only books: what would have been done, and on what evidence.
+
+    `wished` tells that nothing but its owner's word kept the job there.
+    """
 
     key: JobKey
     life: Life
     at_s: float
     evidence: Evidence
+    wished: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,8 +165,12 @@ def _decided(case: Case, answers: _Answers, place: _Place, judged: _Judged, know
     evidence = _evidence(seen, then, stop, _chosen(seen, known.pins.get(watch.key, ())), stamp)
     evidence = replace(evidence, corroborated=place.corroborated)
     if case.standing.terms.rung is Rung.OBSERVE:
-        return replace(judged, would_be=WouldBeStop(watch.key, watch.life, stamp.now_s, evidence))
+        return replace(judged, would_be=_would_be(case, evidence, stamp))
     return replace(judged, intent=_intent(case, watch, evidence, known, stamp))
+
+
+def _would_be(case: Case, evidence: Evidence, stamp: Stamp) -> WouldBeStop:
+    return WouldBeStop(case.watch.key, case.watch.life, stamp.now_s, evidence, case.standing.wished)
 
 
 def renewed(watch: Watch, evals: Sequence[Eval], terms: Terms, last: Verdict) -> Watch:

@@ -22,6 +22,7 @@ class ServerClass(StrEnum):
 
 
 _COUNTS = "k-declines"
+_WISH = "the owner's wish"
 _CEILING_WHY = "any user can write to an open MLflow server, and the owner did not ask for enforce"
 
 
@@ -100,12 +101,14 @@ class Rules:
 class Standing:
     """How a job stands now: its terms after settings, wishes and ceiling, with the reason for the rung.
 
-    `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung.
+    `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung, `wished`
+    whether its owner's word is enough to keep it on the observe rung, where the site would go further.
     """
 
     terms: Terms
     why: str
     ceiling: bool = False
+    wished: bool = False
 
     def at_most(self, rung: Rung, why: str) -> "Standing":
         """Return the standing with the rung lowered, where it is higher."""
@@ -170,7 +173,7 @@ def standing(
         dataset=wishes.dataset or first.dataset,
     )
     if not held:
-        return Standing(terms, why)
+        return Standing(terms, why, wished=rung is Rung.OBSERVE and why == _WISH)
     return Standing(replace(terms, rung=ceiling), _CEILING_WHY, ceiling=rung is Rung.ENFORCE)
 
 
@@ -181,7 +184,7 @@ def _rung(first: Terms, wishes: Wishes, rules: Rules) -> tuple[Rung, str]:
     return min(
         (first.rung, "the rung this job was first seen on"),
         (rules.rung, "the site's rung"),
-        (wishes.rung if wishes.rung is not None else Rung.ENFORCE, "the owner's wish"),
+        (wishes.rung if wishes.rung is not None else Rung.ENFORCE, _WISH),
         key=lambda each: each[0],
     )
 

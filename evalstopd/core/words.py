@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from evalstopd.core.caps import Held
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import Ending, Rung, StopAction
 from evalstopd.core.registry import is_logged
@@ -17,6 +18,16 @@ def sentence(intent: Intent, *, done: bool = False) -> str:
     """Return what was decided, or done, and why, in one sentence."""
     verb = "was stopped" if done else "is to be stopped" if intent.rung >= Rung.ENFORCE else "would be stopped"
     return f"job {intent.key.job_id} {verb} at step {intent.evidence.trigger_step}: {intent.evidence.reason}"
+
+
+def cap_code(intent: Intent, held: Held) -> str:
+    """Return the code under which is said that caps hold a stop, and which: once a stop and cap."""
+    return f"cap {intent.created_s:.0f} {held.by}"
+
+
+def is_cap_code(code: str, intent: Intent) -> bool:
+    """Tell whether under this code is said why caps hold this stop."""
+    return code.startswith(f"cap {intent.created_s:.0f} ")
 
 
 def when(intent: Intent) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalstopd.core.caps import Decision, held_back
+from evalstopd.core.caps import Decision, Held, held_back
 from evalstopd.core.intent import (
     Cancel,
     Confirm,
@@ -22,7 +22,7 @@ from evalstopd.core.intent import (
 from evalstopd.core.model import Job, Rung, StopAction
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
-from evalstopd.core.words import LOGGED, how, sentence, told_before, veto_line, when
+from evalstopd.core.words import LOGGED, cap_code, how, sentence, told_before, veto_line, when
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -37,8 +37,6 @@ from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import UNDER_WAY, WARNING
 from evalstopd.loop.undo import at_most
 from evalstopd.ports import Changes
-
-_CAP = "cap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +198,23 @@ class Acts:
         asking = [self._asking(intent) for intent in intents if intent.acted_s is None]
         running = sum(job.gpus for job in self.scene.seen.snapshot.jobs if job.holds_gpus)
         held = held_back(asking, self.scene.decisions, running, self.scene.rules.caps, self.scene.ledger.now_s)
-        for key, why in held.items():
-            self.scene.tally.add("held by caps")
-            if (key.text, _CAP) not in self.scene.said:
-                self.scene.ports.store.record(
-                    Changes(remarks=(Remark(key.text, _CAP, f"waits: {why}", self.scene.ledger.now_s),))
-                )
-        return [intent for intent in intents if intent.key not in held or intent.acted_s is not None]
+        going = [intent for intent in intents if intent.key not in held or intent.acted_s is not None]
+        for intent in intents:
+            if intent.key in held and intent.acted_s is None:
+                self._say_why(intent, held[intent.key])
+        return going
+
+    def _say_why(self, intent: Intent, why: Held) -> None:
+        """Say once of each stop by which cap it is held."""
+        self.scene.tally.add("held by caps")
+        remark = Remark(intent.key.text, cap_code(intent, why), f"waits: {why.text}", self.scene.ledger.now_s)
+        if (remark.subject, remark.code) not in self.scene.said:
+            self.scene.ports.store.record(Changes(remarks=(remark,)))
 
     def _asking(self, intent: Intent) -> Decision:
+        """Return the stop as caps weigh it: it waits from when it was due, after its notice."""
         watch = self.scene.watches.get(intent.key)
-        return Decision(intent.key, watch.account if watch is not None else "", intent.gpus, intent.created_s)
+        return Decision(intent.key, watch.account if watch is not None else "", intent.gpus, intent.not_before_s)
 
     def _renewed(self, intent: Intent, job: Job | None) -> Intent:
         """Give up what the last look withdraws; leave all else as it is."""

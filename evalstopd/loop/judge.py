@@ -143,7 +143,11 @@ def _doubts(made: Plan, now_s: float) -> Iterable[Remark]:
 def decided_now(judgement: Judgement, seen: Observation, now_s: float) -> list[Decision]:
     """Return what this pass decided, as caps and breakers count it; a would-be stop frees no GPUs."""
     gpus = {intent.key: intent.gpus for intent in judgement.plan.intents}
-    return [Decision(key, seen.seen[key].watch.account, gpus.get(key, 0), now_s) for key, _ in judgement.decided]
+    wished = {stop.key for stop in judgement.plan.would_be if stop.wished}
+    return [
+        Decision(key, seen.seen[key].watch.account, gpus.get(key, 0), now_s, wished=key in wished)
+        for key, _ in judgement.decided
+    ]
 
 
 def with_trips(changes: Changes, tripped: Sequence[BreakerTurn]) -> Changes:
@@ -208,7 +212,7 @@ def _notes(key: JobKey, found: Sequence[Caution], reading: RunReading, case: Cas
 
 
 def _breaker_note(one: Seen, seen: Observation, now_s: float) -> Iterable[Remark]:
-    held = held_by(one.watch.account, seen.breakers)
+    held = held_by(one.watch.account, one.key.uid, seen.breakers)
     if held is not None:
         yield Remark(one.key.text, "breaker", f"only observed while a breaker holds: {held.text}", now_s)
 

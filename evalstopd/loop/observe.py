@@ -53,7 +53,7 @@ class Observation:
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
         refused = next((each for each in self.cautions.get(watch.key, ()) if each.refuse), None)
-        breaker = held_by(watch.account, self.breakers)
+        breaker = held_by(watch.account, watch.key.uid, self.breakers)
         why = refused.text if refused is not None else f"breaker: {breaker.text}" if breaker is not None else ""
         return standing.at_most(Rung.OBSERVE, why) if why else standing
 

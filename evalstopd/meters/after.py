@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evalstopd.core.caps import SITE, holding
+from evalstopd.core.caps import SITE, holding, holds_one_owner
 from evalstopd.errors import EvalstopError
 from evalstopd.loop import TickReport
 from evalstopd.meters.port import Meters, Standing
@@ -34,5 +34,5 @@ class AfterPass:
     def _standing(self) -> Standing:
         now_s = self.now_s()
         held = [each.scope for each in self.archive.breakers() if holding([each], now_s)]
-        site = held.count(SITE)
-        return Standing(self.archive.intents_by_state(), site, len(held) - site)
+        site, owners = held.count(SITE), sum(map(holds_one_owner, held))
+        return Standing(self.archive.intents_by_state(), site, len(held) - site - owners, owners)

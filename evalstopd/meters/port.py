@@ -10,11 +10,12 @@ from evalstopd.loop import TickReport
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How things stand after a pass: intents by state, and how many breakers hold, the site's and accounts'."""
+    """How things stand after a pass: intents by state, and how many breakers hold: the site's, accounts', owners'."""
 
     intents: Mapping[State, int]
     site_breakers: int
     account_breakers: int
+    owner_breakers: int
 
 
 class Meters(Protocol):

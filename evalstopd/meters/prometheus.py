@@ -46,7 +46,7 @@ class PrometheusMeters:
             ("jobs", "Jobs in the queue.", ()),
             ("watched_jobs", "Jobs that are watched.", ()),
             ("intents", "Decided stops in the store, by state.", ("state",)),
-            ("breakers_holding", "Breakers that hold: the site's, or accounts'.", ("scope",)),
+            ("breakers_holding", "Breakers that hold: the site's, accounts', or owners'.", ("scope",)),
         ):
             self._gauges[name] = Gauge(f"evalstopd_{name}", text, labels, registry=self.registry)
         for name, text, labels in (
@@ -86,6 +86,7 @@ class PrometheusMeters:
             self._gauges["intents"].labels(state.value).set(standing.intents.get(state, 0))
         self._gauges["breakers_holding"].labels("site").set(standing.site_breakers)
         self._gauges["breakers_holding"].labels("account").set(standing.account_breakers)
+        self._gauges["breakers_holding"].labels("owner").set(standing.owner_breakers)
 
     def serve(self, host: str, port: int) -> int:
         """Answer scrapes from a thread of its own until the process ends; return the port (0 asks for a free one).

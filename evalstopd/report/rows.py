@@ -15,7 +15,7 @@ from evalstopd.core.plan import verdicts
 from evalstopd.core.preempt import YIELDED
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.core.withheld import may_withhold, withheld
-from evalstopd.core.words import early_state
+from evalstopd.core.words import early_state, is_cap_code
 from evalstopd.ports import Archive, Store
 
 
@@ -205,6 +205,13 @@ def _row(
     )
 
 
+def _with_wait(intent: Intent, remarks: Sequence[Remark]) -> str:
+    """Return why a job is to be stopped, and before that why it is not yet, where caps hold the stop."""
+    held = next((each for each in remarks if is_cap_code(each.code, intent)), None)
+    may_wait = intent.state is State.PROMOTED and intent.acted_s is None
+    return f"{held.text}; {intent.evidence.reason}" if held is not None and may_wait else intent.evidence.reason
+
+
 def _pinned(key: JobKey, pins: Sequence[Pin]) -> tuple[int, ...]:
     return tuple(sorted(pin.step for pin in pins if pin.key == key and pin.safe))
 
@@ -215,7 +222,7 @@ def _state(
     if intent is not None:
         given_up = intent.state in (State.VETOED, State.ABANDONED, State.UNDONE)
         word = "stopped" if intent.state is State.CONFIRMED else intent.state.value
-        return word, intent.note if given_up else intent.evidence.reason
+        return word, intent.note if given_up else _with_wait(intent, remarks)
     if would_be is not None and in_effect(watch).rung is Rung.OBSERVE:
         return "would be stopped", would_be.evidence.reason
     if watch.ending is not None:

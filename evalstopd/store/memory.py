@@ -121,7 +121,7 @@ class MemoryStore:
             intents = [each for each in self._intents.values() if max(each.created_s, each.acted_s or 0.0) >= since_s]
             stops = [each for lives in self._would_be.values() for each in lives.values() if each.at_s >= since_s]
             found = [self._decision(each.key, each.gpus, each.created_s, each.acted_s) for each in intents]
-            found += [self._decision(each.key, 0, each.at_s) for each in stops]
+            found += [replace(self._decision(each.key, 0, each.at_s), wished=each.wished) for each in stops]
             return order.oldest_decisions(each for each in found if each.key.cluster == cluster)
 
     def _decision(self, key: JobKey, gpus: int, at_s: float, acted_s: float | None = None) -> Decision:

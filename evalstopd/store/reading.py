@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, null, or_, select
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
@@ -71,7 +71,7 @@ def decisions(source: Connection, cluster: str, since_s: float) -> list[Decision
     here = present.where(JobRow.cluster == cluster)
     late = or_(IntentRow.created_s >= since_s, IntentRow.acted_s >= since_s)
     intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s)
-    would_be = here.add_columns(literal(0), WouldBeRow.at_s)
+    would_be = here.add_columns(literal(0), WouldBeRow.at_s, null(), WouldBeRow.wished)
     asked = (
         intents.join(IntentRow, IntentRow.job == JobRow.job).where(late),
         would_be.join(WouldBeRow, WouldBeRow.job == JobRow.job).where(WouldBeRow.at_s >= since_s),

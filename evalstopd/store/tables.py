@@ -276,6 +276,7 @@ class WouldBeRow(Base):
     submitted_s: Mapped[KeyInt]
     at_s: Mapped[float]
     evidence: Mapped[Evidence]
+    wished: Mapped[bool]
 
 
 class RemarkRow(Base):

@@ -200,4 +200,4 @@ shifts = st.builds(
 preemptions = st.builds(
     Preemption, keys, lives, texts, whole, times, times, texts, texts, whole, st.sampled_from(PreemptState), texts
 )
-would_bes = st.builds(WouldBeStop, keys, lives, times, evidences)
+would_bes = st.builds(WouldBeStop, keys, lives, times, evidences, st.booleans())

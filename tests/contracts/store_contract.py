@@ -667,12 +667,13 @@ class StoreContract:
             Changes(
                 watches=(watch(account="lab"),),
                 intents=(acted, of_other),
-                would_be=(make.would_be(key("8"), at_s=40.0),),
+                would_be=(make.would_be(key("8"), at_s=40.0), make.would_be(key("6"), at_s=45.0, wished=True)),
             )
         )
 
         assert store.decisions(CLUSTER, 0.0) == (
             Decision(key("8"), "", 0, 40.0),
+            Decision(key("6"), "", 0, 45.0, wished=True),
             Decision(key(), "lab", 4, 50.0, 70.0),
         )
 

@@ -127,6 +127,7 @@ def test_a_would_be_stop_is_named_by_its_life() -> None:
     renamed = replace(WOULD_BE, life=Life(2, 300), key=replace(KEY, job_id="8"))
     assert chain.would_be(renamed).digest == entry.digest, "the name is not sealed twice"
     assert chain.would_be(replace(WOULD_BE, at_s=1001.0)).digest != entry.digest
+    assert chain.would_be(replace(WOULD_BE, wished=True)).digest != entry.digest
 
 
 def test_the_evidence_is_sealed_once_and_the_state_apart_from_it() -> None:

@@ -154,6 +154,18 @@ def test_the_reason_for_a_rung_is_the_first_that_holds_it_down() -> None:
     assert "evalstop_typo" in why(SITE, "evalstop_typo=1")
 
 
+def test_the_owners_word_keeps_a_job_at_observe_only_where_the_site_would_go_further() -> None:
+    def wished(rules: Rules, comment: str) -> bool:
+        return standing(site_terms(rules), parse_comment(comment), rules).wished
+
+    assert wished(SITE, "evalstop=observe")
+    assert wished(OPEN, "evalstop=observe")
+    assert not wished(SITE, "evalstop=warn")
+    assert not wished(SITE, "evalstop=off")
+    assert not wished(SITE, "")
+    assert not wished(replace(SITE, rung=Rung.OBSERVE), "evalstop=observe")
+
+
 def test_a_longer_notice_reaches_a_job_already_seen() -> None:
     later = replace(SITE, notice_s=SITE.notice_s + 1)
 

@@ -34,7 +34,7 @@ KINDS = (
 )
 ALLOWED = {
     "result": {"good", "bad", "standby", "made", "refused", "later"},
-    "scope": {"site", "account"},
+    "scope": {"site", "account", "owner"},
     "verdict": {"keep going", "declining", "stop"},
     "state": {state.value for state in State},
     "port": {*measured.MEASURED, *measured.OPTIONAL},

@@ -126,7 +126,7 @@ def test_postgresql_refuses_to_empty_the_history(empty_postgresql_url: str, tabl
     "statement",
     [
         f"INSERT OR REPLACE INTO intent_events VALUES ('{make.intent().id}', 0, 1.0, 'planned', 'rewritten')",
-        "INSERT OR REPLACE INTO would_be_stops SELECT job, restarts, submitted_s, 1.0, '{}' FROM would_be_stops",
+        "INSERT OR REPLACE INTO would_be_stops SELECT job, restarts, submitted_s, 1.0, '{}', 0 FROM would_be_stops",
         "INSERT OR REPLACE INTO remarks SELECT id, 'site', 'rewritten', '', 1.0 FROM remarks",
         "INSERT OR REPLACE INTO credits SELECT intent_id, job, user, account, 1000.0, at_s, 'again' FROM credits",
         "INSERT OR REPLACE INTO links SELECT seq, kind, ref, digest, 'rewritten' FROM links",

@@ -253,6 +253,7 @@ def _would_be_stops() -> None:
         *_life(),
         _time("at_s"),
         _text("evidence"),
+        _flag("wished"),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
     op.create_index("ix_would_be_stops_at_s", "would_be_stops", ["at_s"])
