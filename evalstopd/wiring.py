@@ -83,6 +83,7 @@ from evalstopd.written import written
 # What one reading of accounting may print: more is asked for in smaller pieces.
 _HISTORY_CAP = 16 * 2**20
 _PATIENT_S = 60.0
+_KEEPER_LEAST_WAIT_S = 1.0
 NEED_LENGTHS = ("sjf-est", "srtf-est")
 
 
@@ -423,8 +424,12 @@ def _tracker(settings: Settings) -> credentials.Found:
 
 
 def make_keeper(settings: Settings) -> KeeperClient:
-    """Return the client of the privileged helper."""
-    return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s)
+    """Return the client of the privileged helper; a pass waits briefly for an answer.
+
+    For a tenth of a tick: of as many slow owners as the keeper serves at a time, all fit into a pass's half tick of pins.
+    """
+    wait_s = max(_KEEPER_LEAST_WAIT_S, settings.daemon.tick_s / 10)
+    return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s, wait_s)
 
 
 def make_notifier(settings: Settings) -> Notifier:

@@ -153,8 +153,12 @@ class Acts:
         place = self.scene.desk.place(pin)
         if place is None:
             return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
+        shares = self.scene.desk.shares
+        if not shares.left(place.uid, held=True):
+            return intent
         try:
-            report = self.scene.ports.keeper.publish(place)
+            with shares.of(place.uid):
+                report = self.scene.ports.keeper.publish(place)
         except (Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
             return self._lost(intent, pin, str(error))
         except Unavailable as error:

@@ -227,10 +227,12 @@ class Preempting:
         pins = [pin for pin in self.scene.pins.values() if pin.key == key and pin.safe]
         newest: Pin | None = max(pins, key=lambda pin: pin.wanted_s, default=None)
         place = self.scene.desk.place(newest) if newest is not None else None
-        if place is None:
+        shares = self.scene.desk.shares
+        if place is None or not shares.left(place.uid, held=True):
             return False
         try:
-            self.scene.ports.keeper.verify(place)
+            with shares.of(place.uid):
+                self.scene.ports.keeper.verify(place)
         except _BROKEN as error:
             self.scene.tally.trouble(f"job {key.job_id} keeps its GPUs, its checkpoint could not be verified: {error}")
             return False

@@ -23,11 +23,11 @@ from evalstopd.loop.preempt import Preempting
 from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
+from evalstopd.loop.shares import Shares
 from evalstopd.loop.telling import book_admins, book_receipts, tell_early
 from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
-_PIN_TIME_S = 20.0
 _LOG_TIME_S = 10.0
 
 
@@ -138,8 +138,8 @@ class Loop:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
-        until_s = self.ports.clock.now_s() + min(_PIN_TIME_S, seen.rules.tick_s / 2)
-        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
+        shares = Shares(self.ports.clock, self.ports.clock.now_s(), seen.rules.tick_s)
+        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, shares, held)
         # What can be lost comes first: a trainer may rotate its best checkpoint away at any moment.
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         tell_early(self.ports, judgement.plan.warned, now_s, tally)
