@@ -341,7 +341,7 @@ def undo_stop(name: str, config: Path | None) -> Undone:
     try:
         settings = load_settings(config)
         store = make_checked_store(settings)
-        target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+        target, ledger = _found(target, store), Ledger(store, SystemClock())
         people = make_notifier(settings) if _channels(settings) else None  # our log is the caller's terminal
     except (Misconfigured, Unavailable, Fatal):
         if config is not None:
@@ -426,7 +426,7 @@ def _tracker(settings: Settings) -> credentials.Found:
 def make_keeper(settings: Settings) -> KeeperClient:
     """Return the client of the privileged helper; a pass waits briefly for an answer.
 
-    For a tenth of a tick: of as many slow owners as the keeper serves at a time, all fit into a pass's half tick of pins.
+    For a tenth of a tick: as many slow owners as the keeper serves at a time fit into the half tick of pins.
     """
     wait_s = max(_KEEPER_LEAST_WAIT_S, settings.daemon.tick_s / 10)
     return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s, wait_s)

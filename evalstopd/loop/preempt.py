@@ -72,7 +72,7 @@ class Preempting:
 
     @property
     def _now_s(self) -> float:
-        return self.scene.ledger.now_s
+        return self.scene.seen.snapshot.now_s
 
     @property
     def _cluster(self) -> str:
@@ -192,9 +192,9 @@ class Preempting:
 
     def _ask(self, room: Room) -> None:
         """Look at all of them again; record that they are asked for, then ask."""
-        asked = [_request(each, room, self._now_s) for each in room.victims]
+        asked = [_request(each, room, self.scene.ledger.now_s) for each in room.victims]
         if self._stands(asked) and all(self._verified(each.key) for each in room.victims):
-            said = tuple(Remark(each.key.text, YIELDED, _told(each), self._now_s) for each in asked)
+            said = tuple(Remark(each.key.text, YIELDED, _told(each), self.scene.ledger.now_s) for each in asked)
             self._put_back(asked, said)
 
     def _ask_again(self, asked: Sequence[Preemption]) -> None:

@@ -98,7 +98,7 @@ class Loop:
         seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         # Before the stops: who gets the GPUs that they free is decided by then.
         self.ordering.serve(seen.snapshot, book, tally)
-        self._act(seen, book, judgement, decisions, now_s, tally)
+        self._act(seen, book, judgement, decisions, tally)
 
     def _decisions(self, seen: Observation, book: Book, judgement: Judgement, now_s: float) -> tuple[Decision, ...]:
         """Return what was decided lately, this pass included, where caps and breakers need to know it."""
@@ -132,7 +132,6 @@ class Loop:
         book: Book,
         judgement: Judgement,
         decisions: Sequence[Decision],
-        now_s: float,
         tally: Tally,
     ) -> None:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
@@ -142,8 +141,8 @@ class Loop:
         desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, shares, held)
         # What can be lost comes first: a trainer may rotate its best checkpoint away at any moment.
         pins = desk.serve((*book.pins, *judgement.changes.pins))
-        tell_early(self.ports, judgement.plan.warned, now_s, tally)
-        ledger = Ledger(self.ports.store, now_s)
+        tell_early(self.ports, judgement.plan.warned, tally)
+        ledger = Ledger(self.ports.store, self.ports.clock)
         scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)
