@@ -19,12 +19,12 @@ def sentence(intent: Intent, *, done: bool = False) -> str:
     return f"job {intent.key.job_id} {verb} at step {intent.evidence.trigger_step}: {intent.evidence.reason}"
 
 
-def when(intent: Intent) -> str:
-    """Return when it will be done."""
+def when(intent: Intent, since: str = "the decision") -> str:
+    """Return when it will be done; `since` says what the notice runs from."""
     if intent.rung < Rung.ENFORCE:
         return "nothing will be done"
     notice_s = max(0.0, intent.not_before_s - intent.created_s)
-    return f"not before {notice_s:.0f} seconds from the decision" if notice_s else "at once"
+    return f"not before {notice_s:.0f} seconds from {since}" if notice_s else "at once"
 
 
 def how(action: StopAction) -> str:
