@@ -583,7 +583,14 @@ def _switch(settings: Settings) -> str:
 
 def _telling(settings: Settings) -> str:
     channels = _channels(settings)
-    return Several(channels).check() if channels else "messages go to the daemon's log"
+    if channels:
+        return Several(channels).check()
+    if settings.rules.rung < Rung.WARN:
+        return "messages go to the daemon's log"
+    raise Unavailable(
+        f"owners are told nothing: on the {settings.rules.rung.word} rung messages go to the daemon's log alone, which "
+        'they cannot read; add "smtp" or "command" to notify.kinds'
+    )
 
 
 def preemption(settings: Settings) -> str:

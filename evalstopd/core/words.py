@@ -112,7 +112,7 @@ def early_state(early: EarlyWarning) -> str:
     if early.told_s is not None:
         return f"the owner was told {at}"
     if early.failed:
-        return f"the owner could not be told {at}: {early.failed}"
+        return f"the owner was not told {at}: {early.failed}"
     return f"whether the owner was told {at} is not known"
 
 

@@ -29,8 +29,15 @@ def tell_early(ports: Ports, warned: Sequence[Watch], tally: Tally) -> None:
         message = Message(watch.key, watch.user, "your job is close to a stop", nearing(watch), EARLY, _ref(watch))
         receipt = _withheld(ports, message) or ports.notifier.tell(message)
         tally.add("warned early")
+        count(tally, receipt)
         if receipt is not None:
             ports.store.record(_outcome(watch, receipt, ports.clock.now_s()))
+
+
+def count(tally: Tally, receipt: Receipt | None) -> None:
+    """Count a message that did not reach its owner: a site that watches its figures sees a broken mail server there."""
+    if receipt is not None and not receipt.sent and not receipt.message.for_admin:
+        tally.add("not told")
 
 
 def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float) -> None:

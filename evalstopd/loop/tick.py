@@ -24,7 +24,7 @@ from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.shares import Shares
-from evalstopd.loop.telling import book_admins, book_receipts, tell_early
+from evalstopd.loop.telling import book_admins, book_receipts, count, tell_early
 from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
@@ -114,6 +114,8 @@ class Loop:
         tally.cluster = queue.cluster
         book = self.ports.store.book(queue.cluster)
         receipts = self.ports.notifier.receipts()
+        for each in receipts:
+            count(tally, each)
         book = book_receipts(self.ports, book, receipts, now_s)
         book_admins(self.ports.store, receipts, now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
