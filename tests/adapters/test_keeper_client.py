@@ -3,8 +3,10 @@
 import contextlib
 import json
 import shutil
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +94,22 @@ def test_a_time_out_in_the_keeper_is_a_failure_worth_another_try(place: World) -
     place.save()
     with keeper(place.root, "--time-limit-s", "0.001") as slow, pytest.raises(CheckpointFailed, match="timed out"):
         KeeperClient(slow.path, 30).pin(at(place))
+
+
+@as_root
+def test_the_keeper_goes_on_with_what_nobody_waits_for_and_the_answer_is_taken_later(
+    place: World, running: Keeper
+) -> None:
+    place.save()
+    hasty = KeeperClient(running.path, 60, 0.001)
+    running.process.send_signal(signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="still at work"):
+        hasty.pin(at(place))
+    running.process.send_signal(signal.SIGCONT)
+    made = patiently(lambda: hasty.pin(at(place)))
+
+    assert made == KeeperClient(running.path, 60).verify(at(place))
+    assert patiently(lambda: hasty.publish(at(place))).path == str(place.home / "best")
 
 
 @as_root
@@ -261,7 +279,8 @@ def slowly(path: Path) -> Iterator[tuple[KeeperClient, list[dict[str, object]], 
 
 def patiently(ask: Callable[[], PinReport]) -> PinReport:
     """Ask until there is an answer, as one pass after the other does."""
-    for _ in range(1200):
+    until_s = time.monotonic() + 60.0
+    while time.monotonic() < until_s:
         with contextlib.suppress(Unavailable):
             return ask()
     raise AssertionError("no answer within a minute")
