@@ -11,8 +11,8 @@ from time import perf_counter, process_time
 
 from evalstopd.core.chain import GENESIS, Appended
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
-from evalstopd.core.model import JobKey, Life, Rung
-from evalstopd.core.watch import Remark
+from evalstopd.core.model import JobKey, Life, Mode, Rung
+from evalstopd.core.watch import Remark, Terms, Watch
 from evalstopd.ports import Changes
 from evalstopd.report.audit.verify import verify
 from evalstopd.store import migrate
@@ -20,6 +20,7 @@ from evalstopd.store.sql import SqlStore
 
 ROWS = 10_000
 BATCH = 100
+WATCHES = 2_000
 SEAL_US = 100.0
 WALK_S = 5.0
 
@@ -66,6 +67,27 @@ def steps_ms(store: SqlStore, stops: int = 100, steps: int = 8) -> float:
     return _seconds(lambda: [play(each) for each in intents]) / (stops * steps) * 1e3
 
 
+def watched(jobs: int, evals: int = 0) -> Changes:
+    """Return the watches of so many running jobs after so many evals: none of it changes a life."""
+    terms = Terms(Rung.OBSERVE, "recommended", "eval/score", Mode.MAX)
+    keys = [JobKey("cluster", str(10**6 + n), 1001, 1_700_000_000) for n in range(jobs)]
+    whose = ("alice", "ml", "gpu", "train", 8, ("n1",), 1_700_000_001.0, 1_700_086_401.0)
+    return Changes(watches=tuple(Watch(k, Life(0, k.submitted_s), 1.0, terms, *whose, evals=evals) for k in keys))
+
+
+def watches_ms(store: SqlStore, passes: int = 5) -> tuple[float, float]:
+    """Return the processor's time for a watch that is new, and for one that was read again, in milliseconds."""
+    first = _cpu_s(lambda: store.record(watched(WATCHES)))
+    again = _cpu_s(lambda: [store.record(watched(WATCHES, evals)) for evals in range(1, passes + 1)])
+    return first / WATCHES * 1e3, again / passes / WATCHES * 1e3
+
+
+def _cpu_s(call: Callable[[], object]) -> float:
+    begin = process_time()
+    call()
+    return process_time() - begin
+
+
 def walked(store: SqlStore) -> tuple[int, float]:
     """Return how many links were walked, and the processor's time for it in seconds."""
     begin = process_time()
@@ -92,6 +114,8 @@ def main() -> int:
             f"{ROWS} remarks, {BATCH} a transaction: {spent_s:.2f} s, {(file.stat().st_size - empty) / ROWS:.0f} B each"
         )
         print(f"one step of a stop of 100 evals with its event: {steps_ms(store):.2f} ms")
+        new_ms, again_ms = watches_ms(store)
+        print(f"a watch of a new job: {new_ms:.3f} ms; of one whose life has not changed: {again_ms:.3f} ms")
         links, walk_s = walked(store)
         print(f"a walk over {links} links: {walk_s:.2f} s (limit {WALK_S:g})")
     seal_us = sealing_us()

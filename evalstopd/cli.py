@@ -53,8 +53,10 @@ def main() -> None:
     That goes for errors of ours and for files, standard output included, that cannot be read or written. A character
     that the output's encoding has not is spelled out.
     """
+    from evalstopd.collector import collect_rarely
     from evalstopd.errors import EvalstopError
 
+    collect_rarely()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

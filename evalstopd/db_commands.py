@@ -19,7 +19,11 @@ def backup(
     from evalstopd.store.backup import backup as copy
 
     size = copy(load_settings(config).store.url, file)
-    typer.echo(f"{size} bytes written and checked; to restore, end the daemon and put the file in the store's place")
+    typer.echo(
+        f"{size} bytes written and checked; only its owner may read it (0600). To restore it: stop the daemon, move "
+        "the store's file away with its -wal and -shm, put this one in its place with the old one's owner, group and "
+        "mode 0640 (so that the group reads it), and start the daemon"
+    )
 
 
 def check(config: Config = None) -> None:

@@ -20,7 +20,10 @@ _LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
 
 @dataclass(slots=True)
 class NotePulse:
-    """Called after each pass; `name` is the same for a daemon that is started again."""
+    """Called after each pass; `name` is the same for a daemon that is started again.
+
+    While the store is `lost` nothing is noted: the name may be that of another daemon, which works on what lies there.
+    """
 
     book: Pulses
     name: str
@@ -29,6 +32,7 @@ class NotePulse:
     now_s: Callable[[], float]
     settings: Callable[[], Settings]
     holder: str = ""
+    lost: Callable[[], bool] = lambda: False
     good_s: float | None = None
 
     def __call__(self, report: TickReport, seconds: float, leads: bool) -> None:  # noqa: FBT001  a fact like the rest
@@ -42,6 +46,8 @@ class NotePulse:
         self._note(leads=False, said="was told to end", ended=True)
 
     def _note(self, leads: bool, said: str, *, ended: bool) -> None:  # noqa: FBT001  a fact like the rest
+        if self.lost():
+            return
         now_s, digest = self.now_s(), self.settings().digest
         pulse = Pulse(
             self.name, self.pid, now_s, self.good_s, leads, self.version, digest, said, self.holder, ended=ended

@@ -47,7 +47,10 @@ class Service:
         self.loop = self.make(self.settings)
 
     def tick(self) -> TickReport:
-        """Make one pass; who stands by makes none, and is well as long as it knows who leads."""
+        """Make one pass; who stands by makes none, and is well as long as it knows who leads.
+
+        Whose store was replaced makes none either, and is not well until it is started again.
+        """
         began_s = self.now_s()
         report = self._pass()
         self._took_s = self.now_s() - began_s

@@ -109,7 +109,10 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
 def note_pulses(service: Service, store: SqlStore) -> None:
     """Let the service note its signs of life, under a name that no other daemon on the store has."""
     slot, now_s = _slot(service.settings, service.seat), SystemClock().now_s
-    pulse = NotePulse(store, slot.name, os.getpid(), __version__, now_s, lambda: service.settings, service.seat.holder)
+    seat = service.seat
+    pulse = NotePulse(
+        store, slot.name, os.getpid(), __version__, now_s, lambda: service.settings, seat.holder, lambda: seat.lost
+    )
     service.after.append(pulse)
     service.ending += [pulse.end, slot.release]
 
@@ -207,9 +210,9 @@ def _admit(settings: Settings, store: SqlStore, notifier: Notifier, *, dry_run: 
 
 def make_seat(settings: Settings) -> Seat:
     """Return the seat of the one daemon that works on the store. Raises Unavailable where SQLite's is taken."""
-    release = lock_alone(settings.store.url)
-    if release is not None:
-        return OwnSeat(release)
+    lock = lock_alone(settings.store.url)
+    if lock is not None:
+        return OwnSeat(lock.release, lambda: lock.replaced)
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     return LeaseSeat(Lead(make_store(settings), settings.store.lease, holder, settings.store.lease_s, boottime_s))
 

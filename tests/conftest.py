@@ -23,9 +23,14 @@ settings.register_profile("mutation", settings.get_profile("steady"), max_exampl
 settings.load_profile("steady")
 
 # What takes longest on real parts begins first, so that nothing long is left when all else is done.
-LONGEST = ("test_real_ladder", "test_embedded_demo", "test_compare", "test_breaker_flood", "test_undo")
+LONGEST = (
+    "test_main_job", "test_priorities", "test_undo", "test_real_ladder", "test_models", "test_embedded_demo",
+    "test_registry", "test_compare", "test_preempt", "test_hanging_postgresql", "test_slurm_cluster", "test_proofs",
+    "test_floods", "test_mlflow2", "test_datasets", "test_stop_actions", "test_hanging_parts", "test_plugin",
+)  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the properties, to be run alone and longer (`make nightly`), and the groups that share real parts.
 
@@ -43,6 +48,12 @@ def pytest_collection_finish() -> None:
     """Never look for garbage among the thousands of tests themselves."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse to spread what shares real parts: its group is behind the test's name, or pytest-xdist knows of none."""
+    if item.config.getoption("loadgroup", default=False) and item.get_closest_marker("xdist_group"):
+        assert "@" in item.nodeid.rpartition("]")[2], "pytest-xdist does not keep groups together with this pytest"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,14 +12,16 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, WouldBeStop
-from evalstopd.core.model import Point, Rung
-from evalstopd.core.watch import Pin, Remark
+from evalstopd.core.model import JobKey, Life, Point, Rung
+from evalstopd.core.preempt import Preemption
+from evalstopd.core.watch import Lived, Pin, Remark
 
 GENESIS = "0" * 64
 """The hash of a chain without links."""
 DECIDED = ("evidence", "created_s")
 """What never changes of an intent: the store keeps it as it was written first."""
 _encoded = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_FLOATS = (float, float | None)
 _HEAD = re.compile(r"(?:([0-9]{1,18}):)?([0-9a-f]{64})", re.ASCII)
 
 
@@ -27,8 +29,9 @@ class Kind(StrEnum):
     """What a link seals.
 
     DECISION: what an intent was decided on, once. INTENT: all else of an intent, anew at each writing, so that only
-    its last link tells of the row as it is; so with PIN, and with POINTS, a batch of a job's points: all that one
-    transaction brought. FORGOTTEN: a job over for long, whose points and pins were removed. All others never change.
+    its last link tells of the row as it is; so with PIN, PREEMPTION, with LIFE, which gets one where it has changed,
+    and with POINTS, a batch of a job's points: all that one transaction brought. FORGOTTEN: a job over for long, whose
+    points, pins and lives were removed. All others never change.
     """
 
     DECISION = "decision"
@@ -41,10 +44,12 @@ class Kind(StrEnum):
     BINDING = "binding"
     BREAKER = "breaker"
     POINTS = "points"
+    LIFE = "life"
+    PREEMPTION = "preemption"
     FORGOTTEN = "forgotten"
 
 
-RENEWED = frozenset({Kind.INTENT, Kind.PIN, Kind.POINTS})
+RENEWED = frozenset({Kind.INTENT, Kind.PIN, Kind.POINTS, Kind.LIFE, Kind.PREEMPTION})
 """Kinds of which only the last link tells of the row as it is."""
 
 
@@ -143,7 +148,16 @@ def credit(each: Credit) -> Entry:
 
 def would_be_name(stop: WouldBeStop) -> str:
     """Return the name of a would-be stop in the book: one a life."""
-    return f"{stop.key.text}:{stop.life.restarts}:{stop.life.submitted_s}"
+    return _of_life(stop.key, stop.life)
+
+
+def _of_life(key: JobKey, life: Life) -> str:
+    return f"{key.text}:{life.restarts}:{life.submitted_s}"
+
+
+def job_of_life(ref: str) -> str:
+    """Return the job's name in the book, of the name of what there is one of a life."""
+    return ref.rsplit(":", 2)[0]
 
 
 def would_be(stop: WouldBeStop) -> Entry:
@@ -159,6 +173,16 @@ def remark(number: int, each: Remark) -> Entry:
 def pin(each: Pin) -> Entry:
     """Return what seals a pin as it stands."""
     return Entry(Kind.PIN, f"{each.key.text}:{each.step}", _sha256(_parts(each, leave=("key", "step"))))
+
+
+def life(each: Lived) -> Entry:
+    """Return what seals a life as it stands."""
+    return Entry(Kind.LIFE, _of_life(each.key, each.life), _sha256(_parts(each, leave=("key", "life"))))
+
+
+def preemption(each: Preemption) -> Entry:
+    """Return what seals a preemption as it stands."""
+    return Entry(Kind.PREEMPTION, _of_life(each.key, each.life), _sha256(_parts(each, leave=("key", "life"))))
 
 
 def binding(number: int, each: Binding) -> Entry:
@@ -201,7 +225,7 @@ def batch(each: Batch) -> Entry:
 
 
 def forgotten(job: str) -> Entry:
-    """Return what tells that points and pins of a job were removed, because it was over for long and undecided."""
+    """Return what tells that points, pins and lives of a job were removed: it was over for long, and undecided."""
     return Entry(Kind.FORGOTTEN, job, _sha256(job))
 
 
@@ -219,6 +243,8 @@ class Appended:
     breakers: Sequence[BreakerTurn] = ()
     pins: Sequence[Pin] = ()
     batches: Sequence[Batch] = ()
+    lives: Sequence[Lived] = ()
+    preemptions: Sequence[Preemption] = ()
     forgotten: Sequence[str] = ()
 
     def links(self, length: int, before: str) -> tuple[Link, ...]:
@@ -235,6 +261,8 @@ class Appended:
             *map(breaker, numbers[Kind.BREAKER], self.breakers),
             *map(pin, self.pins),
             *map(batch, self.batches),
+            *map(life, self.lives),
+            *map(preemption, self.preemptions),
             *map(forgotten, self.forgotten),
         ]
         return extend(length, before, entries)
@@ -269,7 +297,8 @@ def _parts(record: Any, *, only: Sequence[str] = (), leave: Sequence[str] = ()) 
         wanted = each.name in only if only else each.name not in leave
         if wanted and (each.default is MISSING or value != each.default):
             # Databases give back 1.0 for 1 and lose the sign of zero.
-            found[each.name] = float(value) + 0.0 if each.type is float else _plain(value)
+            is_float = each.type in _FLOATS and value is not None
+            found[each.name] = float(value) + 0.0 if is_float else _plain(value)
     return found
 
 

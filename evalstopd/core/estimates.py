@@ -254,7 +254,7 @@ def use_of(life: PastLife) -> Use | None:
     COMPLETED and TIMEOUT, and FAILED after CRASH_S: it ended of itself. CANCELLED (by its owner, an admin, or a stop
     of ours), preempted, requeued or lost with its node: cut short, so it counts as having needed more.
     """
-    if not life.limit_s or life.limit_s <= 0 or life.elapsed_s <= 0:
+    if life.limit_s is None or life.limit_s <= 0 or life.elapsed_s <= 0:
         return None
     crashed = life.state in _FAILED and life.elapsed_s < CRASH_S
     if crashed or life.state not in _OWN_END | _FAILED | _CUT:

@@ -212,4 +212,4 @@ def _enough(need: int, own: Sequence[Occupant]) -> tuple[Occupant, ...]:
         if sum(one.job.gpus for one in found) >= need:
             break
         found.append(each)
-    return tuple(found) if sum(one.job.gpus for one in found) >= need and len(found) > 1 else ()
+    return tuple(found) if sum(one.job.gpus for one in found) >= need else ()

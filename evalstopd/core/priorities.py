@@ -185,10 +185,10 @@ def _fill(targets: Sequence[int], levels: Sequence[int], keepers: Sequence[int])
 def _front(wanted: Sequence[Placed], aim: _Aim, most: int) -> list[Change]:
     """Return the changes that put ranks from the front in order, as many as `most` changes suffice for."""
     most_ranks = _ranks_within(wanted, most)
-    # A longer front may take more than was reckoned, a shorter one may be in order already.
+    # A front may take more than was reckoned.
     tries = [most_ranks, *(most_ranks * part // 8 for part in range(7, 1, -1)), *range(min(8, most_ranks), 0, -1)]
     fronts = (_front_of(wanted, ranks, aim) for ranks in dict.fromkeys(tries) if ranks)
-    return next((changes for changes in fronts if 0 < len(changes) <= most), [])
+    return next((changes for changes in fronts if len(changes) <= most), [])
 
 
 def _ranks_within(wanted: Sequence[Placed], most: int) -> int:

@@ -36,14 +36,14 @@ def check_template(template: str) -> None:
 
     A name without a part of the job would make all jobs one series, which fight over the alias.
     """
-    parts = []
+    parts: set[str | None] = set()
     for literal, part, form, conversion in Formatter().parse(template):
         if not _LITERAL.fullmatch(literal):
             raise ValueError("a model's name has letters, digits, - and _ beside its parts")
         if part is not None and (part not in _PARTS or form or conversion):
             raise ValueError(f"the parts of a model's name are {{{'}, {'.join(sorted(_PARTS))}}}")
-        parts += [part] if part else []
-    if not {"job", "uid", "account"} & set(parts):
+        parts.add(part)
+    if not {"job", "uid", "account"} & parts:
         raise ValueError("a model's name needs {job}, {uid} or {account}")
 
 

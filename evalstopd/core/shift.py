@@ -76,24 +76,25 @@ def observed(shift: Shift, priority: int, nice: int, reassert: int) -> Shift:
     """Return the shift after a look at its job, which waits: what was asked for is in effect, or not, or not ours.
 
     What does not stay is asked for again `reassert` times, then the job is left alone; at once where the value is
-    neither ours nor the one that was found. What is given back and not seen so is no try of its owner's.
+    neither ours nor the one that was found; never while a value of ours is in effect. What is given back and not seen
+    so is no try of its owner's.
     """
     seen = nice if shift.lever is Lever.NICE else priority
     if shift.state is ShiftState.LEFT:
         return shift
     if seen == shift.asked:
         return replace(shift, before=seen, state=ShiftState.SET)
-    if shift.lever is Lever.PRIORITY and shift.asked == shift.home and seen != shift.before:
-        # Given back, Slurm reckons it anew: it need not be what was found.
-        return replace(shift, asked=seen, before=seen, natural=seen, state=ShiftState.SET)
-    ours = seen == shift.before and shift.state is ShiftState.ASKED
-    if not ours and seen != shift.home and shift.lever is Lever.NICE:
+    # The request never arrived: what we set before it is in effect, and still to be taken back.
+    earlier = shift.state is ShiftState.ASKED and seen == shift.before and seen != shift.home
+    if not earlier and seen != shift.home and shift.lever is Lever.NICE:
         return _left(shift, BY_HAND.format(lever="Nice", seen=seen))
-    tries = shift.tries + int(shift.asked != shift.home)
-    if tries > reassert:
+    back = shift.asked == shift.home
+    tries = shift.tries + int(not back)
+    if tries > reassert and not back and not earlier:
         what = shift.lever.value.capitalize()
         return replace(_left(shift, WILL_NOT_STAY.format(lever=what, tries=tries)), tries=tries)
-    found = seen if shift.lever is Lever.PRIORITY else shift.natural
+    # Without what was ours Slurm reckons a Priority anew: it need not be what was found.
+    found = seen if shift.lever is Lever.PRIORITY and not earlier else shift.natural
     return replace(shift, asked=seen, before=seen, natural=found, tries=tries, state=ShiftState.SET)
 
 

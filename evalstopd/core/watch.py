@@ -193,7 +193,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """One life of a watched job: what it held, from when on, until when at most, and how it ended. Times in seconds."""
+    """One life of a watched job: whose it was, what it held, from when on, until when at most, and how it ended.
+
+    Times in seconds. The texts are the user's.
+    """
 
     key: JobKey
     life: Life
@@ -201,8 +204,13 @@ class Lived:
     limit_end_s: float | None
     gpus: int
     ending: Ending | None
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    name: str = ""
 
 
 def lived(watch: Watch) -> Lived:
     """Return the present life of a watched job."""
-    return Lived(watch.key, watch.life, watch.started_s, watch.limit_end_s, watch.gpus, watch.ending)
+    whose = (watch.user, watch.account, watch.partition, watch.name)
+    return Lived(watch.key, watch.life, watch.started_s, watch.limit_end_s, watch.gpus, watch.ending, *whose)

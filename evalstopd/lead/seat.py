@@ -23,6 +23,10 @@ class Seat(Protocol):
         """Tell whether it could be learned who sits there."""
 
     @property
+    def lost(self) -> bool:
+        """Tell whether the store is another than the one this process sat at: nothing may be written to it."""
+
+    @property
     def said(self) -> str:
         """Return how things stand, in words."""
 
@@ -59,6 +63,11 @@ class LeaseSeat:
         return self.lead.known
 
     @property
+    def lost(self) -> bool:
+        """Tell that whoever has the lease of a database has it there, whichever that is."""
+        return False
+
+    @property
     def said(self) -> str:
         """Return who leads."""
         return self.lead.said
@@ -79,14 +88,40 @@ class LeaseSeat:
 
 @dataclass(frozen=True, slots=True)
 class OwnSeat:
-    """The seat of a store that one process has locked for itself; `release` ends what else it keeps of it."""
+    """The seat of a store that one process has locked for itself.
+
+    `release` ends what else it keeps of it; `replaced` tells whether another store lies in its place, locked by nobody
+    or by another process.
+    """
 
     release: Callable[[], None] = lambda: None
+    replaced: Callable[[], bool] = lambda: False
     beat_s: float = 0.0
-    ours: bool = True
-    known: bool = True
-    said: str = "is alone on its store"
     holder: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """Tell whether what this process has locked is still the store."""
+        return not self.replaced()
+
+    @property
+    def known(self) -> bool:
+        """Tell the same: who works on the store in its place is not known."""
+        return self.ours
+
+    @property
+    def lost(self) -> bool:
+        """Tell whether another store lies in its place."""
+        return self.replaced()
+
+    @property
+    def said(self) -> str:
+        """Return how things stand."""
+        return (
+            "is alone on its store"
+            if self.ours
+            else "works no longer: the store's file was replaced: restart the daemon"
+        )
 
     def beat(self) -> bool:
         """Keep it."""

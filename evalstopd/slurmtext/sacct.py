@@ -10,6 +10,7 @@ from typing import Any
 from evalstopd.core.estimates import PastLife
 from evalstopd.core.model import Phase
 from evalstopd.errors import WrongUsage
+from evalstopd.slurmtext.limits import finite
 from evalstopd.slurmtext.numbers import number
 from evalstopd.slurmtext.states import REQUEUED, first_word, phase_of
 from evalstopd.slurmtext.tres import count_gpus
@@ -128,7 +129,7 @@ def _row(where: str, header: Sequence[str], cells: Sequence[str]) -> Accounted |
         elapsed_s=_elapsed_s(cell, where),
         state=first_word(cell["State"]),
         gpus=count_gpus(cell.get("AllocTRES", "")),
-        limit_s=int(limit) * 60.0 if limit.isdecimal() else None,
+        limit_s=finite(int(limit) * 60.0) if limit.isdecimal() else None,
         account=cell.get("Account", ""),
         user=cell.get("User", ""),
         cluster=cell.get("Cluster", ""),
@@ -202,5 +203,5 @@ def _json_record(where: str, record: Any) -> Accounted | str:
 def _json_limit_s(limit: Any) -> float | None:
     """Return a time limit: minutes as an object with `set` and `infinite` since 23.02, a plain number before."""
     if isinstance(limit, dict):
-        return limit["number"] * 60.0 if limit.get("set") and not limit.get("infinite") else None
-    return limit * 60.0 if isinstance(limit, int) and limit > 0 else None
+        return finite(limit["number"] * 60.0) if limit.get("set") and not limit.get("infinite") else None
+    return finite(limit * 60.0) if isinstance(limit, int) and limit > 0 else None

@@ -3,15 +3,45 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from evalstopd.errors import Unavailable
 from evalstopd.store.engine import parse, sqlite_file
 from evalstopd.store.readers import keep_readable
 
 
-def lock_alone(url: str) -> Callable[[], None] | None:
-    """Lock an SQLite store until what is returned is called, or the process ends; None, and nothing, for PostgreSQL.
+@dataclass(frozen=True, slots=True)
+class FileLock:
+    """A locked store.
+
+    `handle` is of the very file that bore the name then; `readable` keeps SQLite's files beside it.
+    """
+
+    file: Path
+    handle: int
+    readable: sqlite3.Connection
+
+    @property
+    def replaced(self) -> bool:
+        """Tell whether the store's name is now that of another file, which this process has not locked.
+
+        A name that is gone, or cannot be looked at, is none: whoever opens the store then says so.
+        """
+        try:
+            now = self.file.stat()
+        except OSError:
+            return False
+        return not os.path.samestat(now, os.fstat(self.handle))
+
+    def release(self) -> None:
+        """Let another process have the store."""
+        self.readable.close()
+        fcntl.flock(self.handle, fcntl.LOCK_UN)
+
+
+def lock_alone(url: str) -> FileLock | None:
+    """Lock an SQLite store until it is released, or the process ends; None, and nothing, for PostgreSQL.
 
     Who may only read the store can do so meanwhile.
 
@@ -35,9 +65,4 @@ def lock_alone(url: str) -> Callable[[], None] | None:
         readable = keep_readable(file)
     except sqlite3.Error as error:
         raise Unavailable(f"{str(file)!a} cannot be opened: {error}") from None
-
-    def release() -> None:
-        readable.close()
-        fcntl.flock(handle, fcntl.LOCK_UN)
-
-    return release
+    return FileLock(file, handle, readable)

@@ -62,18 +62,18 @@ class MemoryStore:
         """Write all changes, or none."""
         with self._lock:
             self._check(changes)
-            self._write_watches(changes.watches)
+            lives = self._write_watches(changes.watches)
             batches = self._write_points(changes.points)
             for pin in changes.pins:
                 self._pins[pin.key][pin.step] = pin
-            self._named |= {key.text: key for key in (*(pin.key for pin in changes.pins), *dict(changes.points))}
+            self._named |= {key.text: key for key in self._keys(changes)}
             for binding in changes.bindings:
                 self._holders[binding.run_id] = binding
             for turn in changes.breakers:
                 self._breakers[turn.cluster][turn.scope] = turn
             self._preemptions |= {(each.key, each.life): each for each in changes.preemptions}
             self._write_shifts(changes)
-            appended = replace(self._fresh(changes), batches=batches)
+            appended = replace(self._fresh(changes), batches=batches, lives=lives, preemptions=changes.preemptions)
             for intent in changes.intents:
                 self._write_intent(intent)
             self._append(appended)
@@ -327,14 +327,26 @@ class MemoryStore:
             order.check_event(event, fresh.get(name, self._events.get(event.intent_id, {}).get(event.seq)))
             fresh[name] = event
 
-    def _write_watches(self, watches: Sequence[Watch]) -> None:
+    @staticmethod
+    def _keys(changes: Changes) -> set[JobKey]:
+        """Return the keys of what bears a job's name in the chain."""
+        named = {pin.key for pin in changes.pins} | {watch.key for watch in changes.watches}
+        return named | {each.key for each in changes.preemptions} | {key for key, _ in changes.points}
+
+    def _write_watches(self, watches: Sequence[Watch]) -> list[Lived]:
+        """Keep watches; return the lives that are new, or not as they were."""
+        changed: dict[tuple[JobKey, Life], Lived] = {}
         for watch in watches:
+            now = lived(watch)
+            if self._lives[watch.key].get(watch.life) != now:
+                changed[watch.key, watch.life] = now
             self._watches[watch.key] = watch
-            self._lives[watch.key][watch.life] = lived(watch)
+            self._lives[watch.key][watch.life] = now
             if watch.ending is None:
                 self._live[watch.key.cluster][watch.key] = watch
             else:
                 self._live[watch.key.cluster].pop(watch.key, None)
+        return list(changed.values())
 
     def _write_shifts(self, changes: Changes) -> None:
         for key in changes.unshifted:
@@ -415,9 +427,20 @@ class MemoryStore:
             Kind.BREAKER: lambda: chain.breaker(link.seq, self._turned[link.seq]),
             Kind.PIN: lambda: self._sealed_pin(self._named[of], int(number)),
             Kind.POINTS: lambda: self._sealed_batch(self._named[of], int(number)),
+            Kind.LIFE: lambda: self._sealed_life(link.ref),
+            Kind.PREEMPTION: lambda: chain.preemption(self._preemptions[self._life_named(link.ref)]),
             Kind.FORGOTTEN: lambda: chain.forgotten(link.ref),
         }
         return look[link.kind]()
+
+    def _life_named(self, ref: str) -> tuple[JobKey, Life]:
+        job, restarts, submitted_s = ref.rsplit(":", 2)
+        return self._named[job], Life(int(restarts), int(submitted_s))
+
+    def _sealed_life(self, ref: str) -> Entry | None:
+        key, life = self._life_named(ref)
+        found = self._lives.get(key, {}).get(life)
+        return chain.life(found) if found is not None else None
 
     def _sealed_pin(self, key: JobKey, step: int) -> Entry | None:
         pin = self._pins.get(key, {}).get(step)

@@ -42,6 +42,11 @@ _NEWEST = (
     JobRow.uid.desc(),
     JobRow.submitted_s.desc(),
 )
+_PRESENT = and_(
+    LifeRow.job == WatchRow.job,
+    LifeRow.restarts == WatchRow.restarts,
+    LifeRow.submitted_s == WatchRow.submitted_s,
+)
 
 
 def book(source: Connection, cluster: str) -> Book:
@@ -61,8 +66,9 @@ def book(source: Connection, cluster: str) -> Book:
 
 def decisions(source: Connection, cluster: str, since_s: float) -> list[Decision]:
     """Return what was decided or acted on since then: intents, and would-be stops, which free no GPUs."""
-    whose = select(*rows.KEY, func.coalesce(WatchRow.account, ""))
-    here = whose.outerjoin(WatchRow, WatchRow.job == JobRow.job).where(JobRow.cluster == cluster)
+    whose = select(*rows.KEY, func.coalesce(LifeRow.account, ""))
+    present = whose.outerjoin(WatchRow, WatchRow.job == JobRow.job).outerjoin(LifeRow, _PRESENT)
+    here = present.where(JobRow.cluster == cluster)
     late = or_(IntentRow.created_s >= since_s, IntentRow.acted_s >= since_s)
     intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s)
     would_be = here.add_columns(literal(0), WouldBeRow.at_s)
@@ -85,6 +91,13 @@ def preemptions(source: Connection, cluster: str, since_s: float) -> list[Preemp
     query = select(*rows.PREEMPTION_COLUMNS).join(PreemptionRow, PreemptionRow.job == JobRow.job)
     found = source.execute(query.where(JobRow.cluster == cluster, PreemptionRow.at_s >= since_s))
     return [rows.preemption_of(row) for row in found]
+
+
+def preemptions_of(source: Connection, jobs: Sequence[str]) -> list[Preemption]:
+    """Return the preemptions of jobs, of all their lives."""
+    query = select(*rows.PREEMPTION_COLUMNS).join(PreemptionRow, PreemptionRow.job == JobRow.job)
+    asked = [query.where(PreemptionRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.preemption_of(row) for each in asked for row in source.execute(each)]
 
 
 def shifts(source: Connection, cluster: str) -> list[Shift]:
@@ -149,6 +162,13 @@ def watches(source: Connection, jobs: Sequence[str]) -> list[Watch]:
 def lives(source: Connection, jobs: Sequence[str]) -> list[Lived]:
     """Return all lives of jobs."""
     asked = [_LIVES.where(LifeRow.job.in_(part)) for part in chunks(jobs)]
+    return [rows.lived_of(row) for each in asked for row in source.execute(each)]
+
+
+def present_lives(source: Connection, jobs: Sequence[str]) -> list[Lived]:
+    """Return the lives in which jobs were watched last."""
+    query = _LIVES.join(WatchRow, _PRESENT)
+    asked = [query.where(LifeRow.job.in_(part)) for part in chunks(jobs)]
     return [rows.lived_of(row) for each in asked for row in source.execute(each)]
 
 
@@ -245,17 +265,7 @@ def remarks(source: Connection, subjects: Sequence[str]) -> list[Remark]:
 
 
 _WATCHES = (
-    select(*rows.WATCH_COLUMNS)
-    .select_from(WatchRow)
-    .join(JobRow, JobRow.job == WatchRow.job)
-    .join(
-        LifeRow,
-        and_(
-            LifeRow.job == WatchRow.job,
-            LifeRow.restarts == WatchRow.restarts,
-            LifeRow.submitted_s == WatchRow.submitted_s,
-        ),
-    )
+    select(*rows.WATCH_COLUMNS).select_from(WatchRow).join(JobRow, JobRow.job == WatchRow.job).join(LifeRow, _PRESENT)
 )
 _PINS = select(*rows.PIN_COLUMNS).select_from(PinRow).join(JobRow, JobRow.job == PinRow.job)
 _INTENTS = select(*rows.INTENT_COLUMNS).select_from(IntentRow).join(JobRow, JobRow.job == IntentRow.job)

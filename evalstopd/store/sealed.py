@@ -21,9 +21,11 @@ from evalstopd.store.tables import (
     EventRow,
     HeadRow,
     IntentRow,
+    LifeRow,
     LinkRow,
     PinRow,
     PointRow,
+    PreemptionRow,
     RemarkRow,
     WouldBeRow,
 )
@@ -70,18 +72,25 @@ def _text(column: Any) -> ColumnElement[str]:
     return cast(column, Text)
 
 
+def _of_life(row: type[WouldBeRow | LifeRow | PreemptionRow]) -> ColumnElement[str]:
+    """Return the name of what there is one of a life."""
+    return row.job + ":" + _text(row.restarts) + ":" + _text(row.submitted_s)
+
+
 _NAMES: Mapping[Kind, ColumnElement[str]] = MappingProxyType(
     {
         Kind.DECISION: IntentRow.id.expression,
         Kind.INTENT: IntentRow.id.expression,
         Kind.EVENT: EventRow.intent_id + ":" + _text(EventRow.seq),
         Kind.CREDIT: CreditRow.intent_id.expression,
-        Kind.WOULD_BE: WouldBeRow.job + ":" + _text(WouldBeRow.restarts) + ":" + _text(WouldBeRow.submitted_s),
+        Kind.WOULD_BE: _of_life(WouldBeRow),
         Kind.REMARK: _text(RemarkRow.id),
         Kind.BINDING: _text(BindingRow.id),
         Kind.BREAKER: _text(BreakerRow.id),
         Kind.PIN: PinRow.job + ":" + _text(PinRow.step),
         Kind.POINTS: PointRow.job + ":" + _text(PointRow.batch),
+        Kind.LIFE: _of_life(LifeRow),
+        Kind.PREEMPTION: _of_life(PreemptionRow),
     }
 )
 
@@ -162,6 +171,14 @@ def _points(source: Connection, jobs: Sequence[str]) -> list[Entry]:
     return [chain.batch(each) for each in batches_of(source, jobs)]
 
 
+def _lives(source: Connection, jobs: Sequence[str]) -> list[Entry]:
+    return [chain.life(each) for each in reading.lives(source, jobs)]
+
+
+def _preemptions(source: Connection, jobs: Sequence[str]) -> list[Entry]:
+    return [chain.preemption(each) for each in reading.preemptions_of(source, jobs)]
+
+
 def _of_job(ref: str) -> str:
     return ref.rpartition(":")[0]
 
@@ -176,11 +193,13 @@ _ROWS: Mapping[Kind, _Rows] = MappingProxyType(
         Kind.INTENT: _Rows(_itself, _standings),
         Kind.EVENT: _Rows(lambda ref: ref.rpartition(":")[0], _events),
         Kind.CREDIT: _Rows(_itself, _credits),
-        Kind.WOULD_BE: _Rows(lambda ref: ref.rsplit(":", 2)[0], _would_be),
+        Kind.WOULD_BE: _Rows(chain.job_of_life, _would_be),
         Kind.REMARK: _Rows(_itself, _remarks),
         Kind.BINDING: _Rows(_itself, _bindings),
         Kind.BREAKER: _Rows(_itself, _breakers),
         Kind.PIN: _Rows(_of_job, _pins),
         Kind.POINTS: _Rows(_of_job, _points),
+        Kind.LIFE: _Rows(chain.job_of_life, _lives),
+        Kind.PREEMPTION: _Rows(chain.job_of_life, _preemptions),
     }
 )

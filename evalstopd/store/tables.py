@@ -73,7 +73,7 @@ class JobRow(Base):
 
 
 class LifeRow(Base):
-    """One life of a watched job, and how it ended."""
+    """One life of a watched job: whose it is, what it holds, and how it ended."""
 
     __tablename__ = "lives"
 
@@ -85,6 +85,10 @@ class LifeRow(Base):
     nodes: Mapped[tuple[str, ...]]
     ending: Mapped[Ending | None]
     limit_end_s: Mapped[float | None]
+    user: Mapped[str]
+    account: Mapped[str]
+    partition: Mapped[str]
+    name: Mapped[str]
 
 
 class WatchRow(Base):
@@ -112,10 +116,6 @@ class WatchRow(Base):
     action: Mapped[StopAction]
     items: Mapped[int]
     dataset: Mapped[str]
-    user: Mapped[str]
-    account: Mapped[str]
-    partition: Mapped[str]
-    name: Mapped[str]
     run_id: Mapped[str | None]
     two_way: Mapped[bool]
     proof: Mapped[str]

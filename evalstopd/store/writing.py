@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, select
 
-from evalstopd.core.chain import DECIDED, GENESIS, Appended, Kind
+from evalstopd.core.chain import DECIDED, GENESIS, Appended, Entry, Kind, life
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import JobKey, Life
+from evalstopd.core.watch import Lived, Watch, lived
 from evalstopd.ports import Changes
 from evalstopd.store import rows
 from evalstopd.store.batches import write_points
 from evalstopd.store.chunks import chunks
 from evalstopd.store.order import check_event, check_intent_known, check_move, unknown
+from evalstopd.store.reading import present_lives
 from evalstopd.store.rows import Values
 from evalstopd.store.statements import insert_into, table_of
 from evalstopd.store.tables import (
@@ -38,6 +40,7 @@ from evalstopd.store.tables import (
 def write(to: Connection, changes: Changes) -> None:
     """Write all changes. Raises Rejected for an intent or event that another daemon has moved on."""
     _add(to, JobRow, [rows.job_values(key) for key in _keys(changes)])
+    lives = _changed_lives(to, changes.watches)
     _replace(to, LifeRow, [rows.life_values(watch) for watch in changes.watches])
     _replace(to, WatchRow, [rows.watch_values(watch) for watch in changes.watches])
     _replace(to, PinRow, [rows.pin_values(pin) for pin in changes.pins])
@@ -50,7 +53,8 @@ def write(to: Connection, changes: Changes) -> None:
     events, booked = _fresh_events(to, changes.events), _fresh_credits(to, changes.credits)
     would_be = _fresh_would_be(to, changes.would_be)
     numbered = (changes.remarks, changes.bindings, changes.breakers)
-    append(to, Appended(decided, changes.intents, events, booked, would_be, *numbered, changes.pins, batches))
+    renewed = (batches, lives, changes.preemptions)
+    append(to, Appended(decided, changes.intents, events, booked, would_be, *numbered, changes.pins, *renewed))
 
 
 def _keys(changes: Changes) -> list[JobKey]:
@@ -65,6 +69,28 @@ def _keys(changes: Changes) -> list[JobKey]:
     )
     named = [each.key for kind in kinds for each in kind]
     return list(dict.fromkeys([*named, *(key for key, _ in changes.points)]))
+
+
+def _changed_lives(to: Connection, watches: Sequence[Watch]) -> list[Lived]:
+    """Return the lives that are new, or not as they are stored: most watches change in what is read alone.
+
+    One that was not as it was sealed is left out: sealed anew, what was forged of it would be true.
+    """
+    stored = {(each.key, each.life): each for each in present_lives(to, [watch.key.text for watch in watches])}
+    now = {(watch.key, watch.life): lived(watch) for watch in watches}
+    changed = [each for of, each in now.items() if stored.get(of) != each]
+    known = [life(stored[each.key, each.life]) for each in changed if (each.key, each.life) in stored]
+    forged = _not_as_sealed(to, known)
+    return [each for each in changed if life(each).ref not in forged]
+
+
+def _not_as_sealed(to: Connection, found: Sequence[Entry]) -> set[str]:
+    """Return the names of the lives whose rows are not what their last links say."""
+    last: dict[str, str] = {}
+    for refs in chunks(each.ref for each in found):
+        asked = select(LinkRow.ref, LinkRow.digest).where(LinkRow.kind == Kind.LIFE, LinkRow.ref.in_(refs))
+        last |= {row.ref: row.digest for row in to.execute(asked.order_by(LinkRow.seq))}
+    return {each.ref for each in found if last.get(each.ref) != each.digest}
 
 
 def _write_intents(to: Connection, intents: Sequence[Intent]) -> list[Intent]:

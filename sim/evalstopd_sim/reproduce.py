@@ -1,6 +1,5 @@
 """What `reproduce` does: run experiments, and write their tables, plots and the report."""
 
-import csv
 import io
 import json
 import os
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalstopd.errors import WrongUsage
+from evalstopd.report.cells import write_table
 from evalstopd_sim.arms import Arm, Sample, Setting
 from evalstopd_sim.array import array
 from evalstopd_sim.bounds import MOST_PROCESSES, MOST_SEEDS, whole
@@ -106,13 +106,13 @@ def table_csv(points: Mapping[str, Sequence[Row]]) -> str:
     changed = ("jct_mean_s", "jct_kept_mean_s", "w1_gpu_h", "w3_gpu_h")
     heads = [f"{name}_change_{part}" for name in changed for part in ("percent", "ci95_low", "ci95_high", "p_value")]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["at", "base", "detector", "seeds", *SCORES, *heads])
+    lines: list[list[object]] = [["at", "base", "detector", "seeds", *SCORES, *heads]]
     for at, each in points.items():
         for row in each:
             changes = [row.changes.get(name) for name in changed]
             cells = [v for c in changes for v in ((c.mean, c.low, c.high, c.p_value) if c else ("",) * 4)]
-            writer.writerow([at, row.arm.base, row.label, row.seeds, *(row.means[name] for name in SCORES), *cells])
+            lines.append([at, row.arm.base, row.label, row.seeds, *(row.means[name] for name in SCORES), *cells])
+    write_table(out, lines)
     return out.getvalue()
 
 

@@ -66,6 +66,49 @@ def test_help_is_there_at_once() -> None:
     assert sorted(times)[2] < 0.4
 
 
+AT_THE_END = """
+import atexit, gc, sys
+names = lambda: {name.partition(".")[0] for name in sys.modules}
+atexit.register(lambda: print(gc.get_threshold()[0], *names(), file=sys.stderr))
+from evalstopd.cli import main
+main()
+"""
+OF_OTHER_COMMANDS = {
+    "alembic",
+    "apscheduler",
+    "matplotlib",
+    "mlflow",
+    "numpy",
+    "plotext",
+    "prometheus_client",
+    "psycopg",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "needless"),
+    [
+        (["--help"], {"sqlalchemy", "pydantic", "pydantic_settings", "httpx", *OF_OTHER_COMMANDS}),
+        (["config"], {"sqlalchemy", "httpx", "rich", *OF_OTHER_COMMANDS}),
+        (["status"], OF_OTHER_COMMANDS),
+    ],
+)
+def test_a_command_loads_what_it_needs_and_hardly_looks_for_garbage_meanwhile(
+    config: Path, words: list[str], needless: set[str]
+) -> None:
+    """With Python's own threshold a seventh of a start goes into looking for garbage, where there is none."""
+    environment = os.environ | {"EVALSTOPD_CONFIG": str(config)}
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, *words], env=environment, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+    threshold, *loaded = done.stderr.splitlines()[-1].split()
+
+    assert "evalstopd" in loaded
+    assert needless.isdisjoint(loaded)
+    assert int(threshold) >= 10_000
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

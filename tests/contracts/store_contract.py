@@ -471,15 +471,12 @@ class StoreContract:
 
     def test_every_row_that_is_appended_gets_a_link_and_the_head_is_the_last(self, store: AnyStore) -> None:
         planned = make.intent()
-        store.record(Changes(watches=(watch(),)))
-        unsealed = store.head()
         store.record(Changes(intents=(planned,), events=(make.event(planned),), would_be=(make.would_be(),)))
         store.record(Changes(intents=(replace(planned, events=2),), events=(make.event(planned, 1),)))
         store.record(Changes(credits=(make.credit(planned),)))
         store.record(Changes(credits=(make.credit(planned),), remarks=(make.remark("site"), make.remark("site"))))
         links = [held.link for held in store.held(0, 99)]
 
-        assert unsealed is None
         assert [link.kind for link in links] == [
             *("decision", "intent", "event", "would-be"), *("intent", "event"), "credit", *("remark", "remark"),
         ]  # fmt: skip
@@ -524,6 +521,41 @@ class StoreContract:
         assert sorted(link.ref for link in links) == [f"{key().text}:0", f"{key().text}:0", f"{key().text}:1"]
         assert [each.stderr for each in store.points([key()])[key()]] == [None, 0.25, None, None]
         assert verify(store).good
+
+    def test_a_life_is_sealed_where_it_changes_and_not_where_a_watch_does(self, store: AnyStore) -> None:
+        """A pass writes many watches, and of most only when their run is read next."""
+        ended = watch(ending=make.ENDED, name="other", started_s=5)
+        for each in (watch(), watch(evals=3), watch(nodes=("n1",)), watch(name="other"), ended, ended):
+            store.record(Changes(watches=(each,)))
+        store.record(Changes(watches=(watch(life=make.life(1)), watch(key("8"), started_s=5, limit_end_s=-0.0))))
+        refs = [(held.link.kind, held.link.ref) for held in store.held(0, 99)]
+
+        first, job = f"{key().text}:0:1700000000", key().text
+        assert refs == [
+            *[("life", first)] * 3, ("life", f"{job}:1:1700000001"), ("life", f"{key('8').text}:0:1700000000"),
+        ]  # fmt: skip
+        assert verify(store).good
+        assert store.lives_of([key()])[0] == lived(ended)
+
+    def test_a_preemption_is_sealed_at_each_writing(self, store: AnyStore) -> None:
+        asked = Preemption(key(), make.life(), "9", 4, 20.0, 100.0, "it yields")
+        for each in (asked, asked.ended(PreemptState.VOID, "the heir is gone")):
+            store.record(Changes(preemptions=(each,)))
+
+        assert [held.link.kind for held in store.held(0, 99)] == ["preemption"] * 2
+        assert verify(store).good
+
+    @edges
+    @given(seen=make.watches, gpus=make.whole, at_s=make.times, text=make.texts)
+    def test_any_life_and_preemption_is_sealed_as_it_is_read_back(
+        self, store: AnyStore, fresh: Fresh, seen: Any, gpus: int, at_s: float, text: str
+    ) -> None:
+        seen = replace(seen, key=fresh(seen.key))
+        asked = Preemption(seen.key, seen.life, text, gpus, at_s, at_s, text, text, gpus, note=text)
+        store.record(Changes(watches=(seen,), preemptions=(asked,)))
+        store.record(Changes(watches=(replace(seen, ending=None), replace(seen, name=text, gpus=gpus))))
+
+        assert verify(store).breaks == ()
 
     def test_what_is_there_already_or_refused_gets_no_link(self, store: AnyStore) -> None:
         planned = make.intent()

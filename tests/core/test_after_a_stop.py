@@ -9,7 +9,7 @@ from evalstopd.core.credit import credit_of
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import Evidence, Intent, State
 from evalstopd.core.model import Ending, Job, JobKey, Life, Mode, Phase, Rung, StopAction
-from evalstopd.core.watch import EarlyWarning, Lived, Terms, Watch, in_effect, lived
+from evalstopd.core.watch import EarlyWarning, Lived, Pin, PinState, Terms, Watch, in_effect, lived
 from evalstopd.core.wishes import parse_comment
 
 KEY = JobKey("c", "7", 1001, 100)
@@ -127,7 +127,31 @@ def test_the_runs_readers_find_the_stop_in_tags() -> None:
         "evalstop.checkpoint_kind": "pinned files",
         "evalstop.intent": STOPPED.id,
     }
+    of_one = replace(STOPPED, evidence=replace(EVIDENCE, dataset="held-out@9f"))
+    assert words.run_tags(of_one)["evalstop.dataset"] == "held-out@9f"
     assert {"evalstop.kept_step", "evalstop.checkpoint"}.isdisjoint(words.run_tags(STOPPED)), "nothing was kept"
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"), [("models:/best/3", "models:/best/3"), ("wanted", None), ("refused", None), ("", None)]
+)
+def test_the_runs_readers_find_the_registered_model_once_there_is_one(model: str, shown: str | None) -> None:
+    assert words.run_tags(replace(STOPPED, model=model)).get("evalstop.model") == shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"state": PinState.PINNED, "path": "/p", "why": "late"}, "pinned /p"),
+        ({"state": PinState.LOST, "why": "it was never there"}, "lost it was never there"),
+        (
+            {"state": PinState.LOGGED, "path": "models:/m-1", "files": 3, "size": 70},
+            f"models:/m-1, {words.LOGGED}; by its listing 3 files, 70 bytes",
+        ),
+    ],
+)
+def test_what_became_of_a_wanted_checkpoint(fields: dict[str, object], told: str) -> None:
+    assert words.found_as(replace(Pin(KEY, 1, 3.0, PinState.WANTED, 1.0), **fields)) == told  # type: ignore[arg-type]
 
 
 def test_an_early_warning_that_served_as_the_notice_is_dated() -> None:
@@ -184,4 +208,5 @@ def test_the_terms_in_effect_are_those_last_judged_by_or_else_the_first() -> Non
     assert in_effect(watch) == first
     assert in_effect(judged) == replace(first, rung=Rung.WARN, rule="k-declines:k=2", mode=Mode.MIN)
     assert in_effect(replace(judged, metric_now="loss")).items == 0
+    assert in_effect(replace(judged, dataset_now="held-out@9f")).dataset == "held-out@9f"
     assert in_effect(replace(judged, metric_now="loss")).metric == "loss"

@@ -2,15 +2,18 @@
 
 import hashlib
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from evalstopd.core import chain
-from evalstopd.core.chain import GENESIS, Appended, Entry, Head, Kind, Link, extend, parse_head, seal
+from evalstopd.core.binding import Binding
+from evalstopd.core.caps import BreakerTurn, Turn
+from evalstopd.core.chain import GENESIS, Appended, Batch, Entry, Head, Kind, Link, extend, parse_head, seal
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
-from evalstopd.core.model import JobKey, Life, Rung
-from evalstopd.core.watch import Remark
+from evalstopd.core.model import JobKey, Life, Point, Rung
+from evalstopd.core.watch import Pin, PinState, Remark
 
 KEY = JobKey("c", "7", 1001, 100)
 EVIDENCE = Evidence(
@@ -22,6 +25,16 @@ EVENT = IntentEvent(INTENT.id, 3, 1000.0, "decided", "it fell")
 CREDIT = Credit(INTENT.id, KEY, "alice", "ml", 2.0, 5000.0, "released")
 WOULD_BE = WouldBeStop(KEY, Life(1, 200), 1000.0, EVIDENCE)
 REMARK = Remark("job 7", "foreign-run", "it is another's", 1000.0)
+PIN = Pin(KEY, 40, 0.8, PinState.PINNED, 1000.0, path="/p", files=3)
+BINDING = Binding(KEY, "r", "comment", True, 50.0)
+TURN = BreakerTurn("c", "site", Turn.TRIPPED, 1000.0, 4600.0, "too many")
+POINTS = (
+    Point("r", 2, 0.25, 6000, 1, 8.0, 0.5, "acc"),
+    Point("r", 10, 1, 5000, 0, 7, None, "acc"),
+    Point("q", 1, 0.5, 9000, 1, 9.5, None, "loss"),
+)
+BATCH = Batch(KEY.text, 4, POINTS)
+KEY_TEXT = '{"cluster":"c","job_id":"7","submitted_s":100,"uid":1001}'
 
 
 def sha256(text: str) -> str:
@@ -49,6 +62,47 @@ def test_a_credits_key_is_sealed_with_it() -> None:
     text = f'{{"account":"ml","at_s":5000.0,"gpu_hours":2.0,"how":"released","key":{key},"user":"alice"}}'
 
     assert chain.credit(CREDIT) == Entry("credit", INTENT.id, sha256(text))
+
+
+def test_a_pin_is_sealed_as_it_stands_and_named_by_its_job_and_step() -> None:
+    text = '{"files":3,"path":"/p","score":0.8,"state":"pinned","wanted_s":1000.0}'
+
+    assert chain.pin(PIN) == Entry("pin", "c:7:1001:100:40", sha256(text))
+
+
+def test_a_binding_and_a_breakers_turn_are_named_by_their_numbers() -> None:
+    bound = f'{{"key":{KEY_TEXT},"proof":"comment","run_id":"r","since_s":50.0,"two_way":true}}'
+    turned = '{"at_s":1000.0,"cluster":"c","scope":"site","text":"too many","turn":"tripped","until_s":4600.0}'
+
+    assert chain.binding(9, BINDING) == Entry("binding", "9", sha256(bound))
+    assert chain.breaker(10, TURN) == Entry("breaker", "10", sha256(turned))
+
+
+def test_a_batch_is_sealed_by_its_points_in_whatever_order_they_come() -> None:
+    """Lives, then steps, then the client's times put them in order; numbers are written as any database gives them."""
+    rows = (
+        '[[0,10,5000,"r","acc","1.0",7.0,"None"],[1,1,9000,"q","loss","0.5",9.5,"None"],'
+        '[1,2,6000,"r","acc","0.25",8.0,"0.5"]]'
+    )
+
+    for points in permutations(POINTS):
+        assert chain.batch(replace(BATCH, points=points)) == Entry("points", "c:7:1001:100:4", sha256(rows))
+
+
+def test_the_dataset_of_a_point_is_sealed_where_it_has_one() -> None:
+    point = Point("r", 1, 0.5, 5, arrived_s=7.0, metric="acc", dataset="held-out@9f")
+
+    assert chain.batch(Batch("j", 1, [point])).digest == sha256('[[0,1,5,"r","acc","0.5",7.0,"None","held-out@9f"]]')
+
+
+def test_a_point_that_is_no_number_or_came_at_zero_is_sealed_too() -> None:
+    odd = Point("r", 1, float("nan"), 5, arrived_s=-0.0, metric="acc")
+
+    assert chain.batch(Batch("j", 1, [odd])).digest == sha256('[[0,1,5,"r","acc","nan",0.0,"None"]]')
+
+
+def test_what_was_forgotten_is_sealed_by_the_jobs_name() -> None:
+    assert chain.forgotten(KEY.text) == Entry("forgotten", KEY.text, sha256('"c:7:1001:100"'))
 
 
 def test_a_would_be_stop_is_named_by_its_life() -> None:
@@ -106,18 +160,25 @@ def test_links_count_on_and_each_seals_the_one_before() -> None:
     assert extend(4, "before", []) == ()
 
 
-ALL = Appended([INTENT], [INTENT, INTENT], [EVENT], [CREDIT], [WOULD_BE], [REMARK, REMARK])
+ALL = Appended(
+    [INTENT], [INTENT, INTENT], [EVENT], [CREDIT], [WOULD_BE], [REMARK, REMARK], [BINDING, BINDING], [TURN], [PIN],
+    [BATCH], [KEY.text],
+)  # fmt: skip
 
 
-def test_a_transactions_rows_are_linked_in_a_fixed_order_and_remarks_are_numbered_by_their_links() -> None:
+def test_a_transactions_rows_are_linked_in_a_fixed_order_and_some_are_numbered_by_their_links() -> None:
     links = ALL.links(10, GENESIS)
 
     assert [each.kind for each in links] == [
-        "decision", "intent", "intent", "event", "credit", "would-be", "remark", "remark",
+        "decision", "intent", "intent", "event", "credit", "would-be", "remark", "remark", "binding", "binding",
+        "breaker", "pin", "points", "forgotten",
     ]  # fmt: skip
-    assert [(each.seq, each.ref) for each in links[-2:]] == [(17, "17"), (18, "18")]
-    assert list(ALL.numbers(10)[Kind.REMARK]) == [17, 18]
+    assert [(each.seq, each.ref) for each in links[6:11]] == [(n, str(n)) for n in (17, 18, 19, 20, 21)]
+    numbers = {kind: list(of) for kind, of in ALL.numbers(10).items()}
+    assert numbers == {Kind.REMARK: [17, 18], Kind.BINDING: [19, 20], Kind.BREAKER: [21]}
     assert links[0] == extend(10, GENESIS, [chain.decision(INTENT)])[0]
+    last = (chain.breaker(21, TURN), chain.pin(PIN), chain.batch(BATCH), chain.forgotten(KEY.text))
+    assert links[10:] == extend(20, links[9].hash, last)
 
 
 @pytest.mark.parametrize("gone", ["decided", "intents", "events", "credits", "would_be"])

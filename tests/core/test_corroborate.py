@@ -92,6 +92,27 @@ def test_a_second_value_under_a_step_of_this_life_is_a_doubt_even_before_the_bes
     assert judged(log(own), of) == Doubt(f"the owner's {FILE} does not have the score of step 10")
 
 
+def test_a_second_value_under_the_step_of_the_stop_itself_is_a_doubt() -> None:
+    of = claimed((*points(), Point("r", 50, 0.65, 0, arrived_s=1.0)))
+    assert [each.score for each in of.evals] == list(SCORES)
+
+    assert judged(log(), of) == Doubt(f"the owner's {FILE} does not have the score of step 50")
+
+
+def test_an_eval_of_an_earlier_life_counts_from_the_best_on_up_to_the_stop() -> None:
+    """Of the present life there are only the evals from the given place on."""
+    for step, own in ((40, (0.1, 0.4, 0.8, 0.75, 0.6)), (50, (0.1, 0.4, 0.8, 0.7, 0.65))):
+        of = Claimed(curve(points()), points()[step // 10 :], TERMS)
+
+        assert judged(log(own), of) == Doubt(f"the owner's {FILE} does not have the score of step {step}")
+
+
+def test_next_to_zero_a_score_may_differ_by_rounding_too() -> None:
+    falling = (0.5, 0.25, 0.0)
+    assert isinstance(judged(log((0.5, 0.25, 1e-13)), claimed(points(falling))), Agreed)
+    assert isinstance(judged(log((0.5, 0.25, 1e-9)), claimed(points(falling))), Doubt)
+
+
 def test_points_of_an_earlier_life_need_not_be_in_the_log_before_the_best() -> None:
     """They were logged by a process whose log may be gone; the verdict must stand without them."""
     of = Claimed(curve(points()), points()[2:], TERMS)
@@ -111,6 +132,7 @@ def test_what_a_stranger_logs_of_the_noise_stops_nothing() -> None:
 
     assert judged(log(shaky), of) == Doubt(f"the rule does not stop at step 80 on the owner's {FILE} alone")
     errors = tuple((each.step, 0.001) for each in honest)
+    assert isinstance(judged(log(shaky), replace(of, terms=replace(terms, items=250_000))), Agreed), "the site's word"
     assert isinstance(judged(log(shaky, score_stderr=errors), of), Agreed)
 
 
@@ -119,7 +141,8 @@ def test_waiting_ends_after_ten_minutes_or_five_stops() -> None:
 
     assert worth_waiting(of.evals, [4, 5], now_s=606.0)
     assert not worth_waiting(of.evals, [4, 5], now_s=607.0)
-    assert worth_waiting(of.evals, [4, 5, 6, 7, 8], now_s=10.0)
+    assert worth_waiting(of.evals, [4, 5, 6, 7, 8], now_s=609.0)
+    assert not worth_waiting(of.evals, [4, 5, 6, 7, 8], now_s=610.0)
     assert not worth_waiting(of.evals, [4, 5, 6, 7, 8, 9], now_s=10.0)
 
 

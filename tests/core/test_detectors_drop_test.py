@@ -204,3 +204,14 @@ def test_a_sigma_is_named_only_where_it_is_given() -> None:
 
 def test_a_sigma_that_is_given_goes_before_the_errors_that_were_logged() -> None:
     assert verdicts("drop-test-paper:sigma=1", 0.0, -1.42, errors=(3.0, 3.0))[-1] == Declining(1, 2)
+
+
+@pytest.mark.parametrize(("newest", "stops"), [(0.85, True), (0.89, True), (0.9, False), (0.95, False)])
+def test_an_eval_as_good_as_any_before_stops_nothing_however_low_the_mean_of_the_last_is(
+    newest: float, stops: bool
+) -> None:
+    scores = [0.8, 0.9, *[0.1] * 6, newest]
+    points = [Eval(step, score) for step, score in enumerate(scores)]
+    answers = fold(detector("drop-test-safe:sigma=0.01", Mode.MAX), JobView("", 0.0, 0), points)
+
+    assert isinstance(answers[-1], Stop) is stops

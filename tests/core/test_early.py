@@ -147,3 +147,10 @@ def test_without_a_notice_a_stop_is_said_to_come_at_once() -> None:
 def test_a_telling_that_no_longer_stands_is_no_notice_whenever_it_was() -> None:
     assert told_s(told(), replace(TERMS, rule="k-declines:k=3")) is None
     assert told_s(replace(told(), best_step=50), TERMS) is None
+
+
+def test_a_warning_says_which_dataset_judged() -> None:
+    warning = told(terms=replace(TERMS, dataset="held-out@9f")).early
+
+    assert warning is not None
+    assert warning.dataset == "held-out@9f"

@@ -16,10 +16,13 @@ from evalstopd.core.estimates import (
     Asked,
     History,
     PastLife,
+    Tally,
+    Use,
     bin_of,
     is_own_end,
     kin_of,
     lengths,
+    survived,
     use_of,
 )
 from evalstopd.core.model import Job, Phase
@@ -218,6 +221,137 @@ def test_faded_kin_and_a_flood_of_names_are_not_kept() -> None:
     assert all(kin.name for kin in surplus)
 
 
+def test_of_a_flood_of_names_those_of_which_most_is_known_are_kept_for_each_user_and_account() -> None:
+    """What was cut short counts as well; and a name that ran once is worth less than one that ran twice."""
+    twice = [lived(name=f"n{n}", state=("COMPLETED", "CANCELLED")[n % 2]) for n in range(MOST_NAMES)]
+    once = [lived(name=f"once{n}") for n in range(5)]
+    others = [lived(name=f"n{n}", user="bob") for n in range(MOST_NAMES)]
+    elsewhere = [lived(name=f"n{n}", account="bio") for n in range(MOST_NAMES)]
+    known = history(*once, *twice, *twice, *others, *elsewhere)
+
+    assert set(known.surplus()) == {kin_of("alice", "ml", each.name)[-1] for each in once}
+
+
+def test_a_copy_changes_by_itself() -> None:
+    lives = [*[lived(0.1)] * 20, lived(0.2, state="CANCELLED")]
+    known = history(*lives)
+    known.read_until(7.0)
+    copy = known.copy()
+    before = length(known)
+    assert (copy.read_s, length(copy), copy.tallies == known.tallies) == (7.0, before, True)
+    for _ in range(99):
+        copy.add(lived(0.9))
+        copy.add(lived(0.9, state="CANCELLED"))
+
+    assert length(copy) > 2 * before
+    assert length(known) == before
+    assert known.tallies == history(*lives).tallies
+
+
+def test_the_first_job_tells_already_and_twelve_of_others_tell_more_than_one_of_the_users() -> None:
+    assert length(history(lived(0.125))) == 0.125 * 10 * HOUR_S
+    known = history(*[lived(0.25, user="bob")] * 12, lived(0.5, account="other"))
+
+    assert length(known, name="new") == 0.25 * 10 * HOUR_S
+    assert length(history(*[lived(0.5, account="other")] * 9, *[lived(0.25, user="bob")] * 12), name="new") == (
+        0.5 * 10 * HOUR_S
+    )
+
+
+def test_half_a_job_is_the_closest_kin_there_is() -> None:
+    half = lived(elapsed_s=WHOLE_S / 2)
+    found = history(*[lived(name="other")] * 5, half).estimate(Asked("alice", "ml", "train", 10 * HOUR_S))
+
+    assert found is not None
+    assert (found.jobs, found.of) == (0.5, "of the user in the account under this name")
+
+
+def test_a_running_job_is_not_judged_by_those_that_ended_exactly_where_it_is() -> None:
+    known = history(*[lived(0.25)] * 40, *[lived(0.5)] * 20, *[lived(1.0)] * 10)
+
+    assert length(known, attained_s=0.2 * 10 * HOUR_S) == 0.25 * 10 * HOUR_S
+    assert length(known, attained_s=0.25 * 10 * HOUR_S) == 0.5 * 10 * HOUR_S
+    assert length(known, attained_s=0.5 * 10 * HOUR_S) == 10 * HOUR_S
+
+
+def tallied(*uses: tuple[int, float, bool]) -> Tally:
+    tally = Tally(0.0)
+    for each in uses:
+        tally.add(Use(*each), 0.0)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("uses", "chances"),
+    [
+        ([], {TOP: 1.0}),
+        ([(8, 1.0, False), (16, 1.0, True), (24, 1.0, False)], {8: 1 / 3, 24: 2 / 3}),
+        ([(8, 0.25, False), (16, 0.25, True), (24, 0.25, False)], {8: 1 / 3, 24: 2 / 3}),
+        ([(8, 3.0, True)], {TOP: 1.0}),
+        ([(8, 1.0, False), (8, 3.0, True)], {8: 0.25, TOP: 0.75}),
+        ([(8, 1.0, False), (TOP, 1.0, False), (TOP, 1.0, True)], {8: 1 / 3, TOP: 2 / 3}),
+    ],
+)
+def test_who_was_cut_short_counts_with_those_who_ran_longer(
+    uses: list[tuple[int, float, bool]], chances: dict[int, float]
+) -> None:
+    """As Kaplan and Meier reckon it; what is left at last is at the limit."""
+    found = survived(tallied(*uses))
+
+    assert {at: each for at, each in enumerate(found) if each} == pytest.approx(chances)
+
+
+def test_a_tally_fades_by_half_in_a_half_life_from_whenever_it_is() -> None:
+    tally = tallied((8, 1.0, False), (9, 2.0, True))
+    tally.fade(HALF_LIFE_S)
+    tally.fade(3 * HALF_LIFE_S)
+
+    assert (tally.ended[8], tally.cut[9], tally.at_s) == (0.125, 0.25, 3 * HALF_LIFE_S)
+
+
+@pytest.mark.parametrize("life", [lived(1.0, 1.0), lived(elapsed_s=1.0), lived(elapsed_s=0.5, limit_s=0.5)])
+def test_the_shortest_job_tells_a_little(life: PastLife) -> None:
+    use = use_of(life)
+    assert use is not None
+    assert use.weight == life.elapsed_s / WHOLE_S
+
+
+def test_a_copied_tally_fades_by_itself() -> None:
+    tally = Tally(0.0)
+    tally.add(use_of(lived(0.5)), 0.0)  # type: ignore[arg-type]
+    copy = tally.copy()
+    copy.fade(HALF_LIFE_S)
+
+    assert (tally.at_s, sum(tally.ended), copy.at_s, sum(copy.ended)) == (0.0, 1.0, HALF_LIFE_S, 0.5)
+
+
+def test_a_job_of_a_queue_is_estimated_by_its_own_user_and_account() -> None:
+    def job(user: str, account: str) -> Job:
+        return Job("c", f"{user}-{account}", 1, 1, user, Phase.PENDING, "", 0, None, 0, 1, account, name="train",
+                   time_limit_s=36000)  # fmt: skip
+
+    whose = {("alice", "ml"): 0.1, ("alice", "bio"): 0.4, ("bob", "ml"): 0.8}
+    known = history(*(lived(share, user=user, account=of) for (user, of), share in whose.items() for _ in range(40)))
+    found = lengths(known, [job(*each) for each in whose], 5000.0)
+
+    assert {name: each.length_s for name, each in found.items()} == {
+        f"{user}-{account}": length(known, user=user, account=account) for user, account in whose
+    }
+    assert len({each.length_s for each in found.values()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("started_s", "length_s"), [(None, 60.0), (5000, 60.0), (5900, 60.0), (4999, 200.0)]
+)  # fmt: skip
+def test_only_who_has_begun_can_have_outrun_the_shortest_jobs(started_s: int | None, length_s: float) -> None:
+    """Here all used less than 1/256 of their limits; and Slurm's clock may be ahead of ours."""
+    known = history(*[lived(0.003, 1e6)] * 40)
+    phase = Phase.PENDING if started_s is None else Phase.RUNNING
+    job = Job("c", "1", 1, 1, "alice", phase, "", 0, started_s, 0, 1, "ml", name="train", time_limit_s=200)
+
+    assert lengths(known, [job], 5000.0)["1"].length_s == length_s
+
+
 def test_a_job_without_account_or_user_is_counted_once_and_for_nobody_else() -> None:
     known = history(lived(account=""), lived(user="", account=""))
 
@@ -228,7 +362,9 @@ def test_a_job_without_account_or_user_is_counted_once_and_for_nobody_else() -> 
 def test_what_is_forgotten_tells_nothing_any_more() -> None:
     known = history(*[lived(0.1)] * 20)
     assert length(known) < 2 * HOUR_S
-    known.forget(list(known.tallies))
+    every = list(known.tallies)
+    known.forget(every)
+    known.forget(every)
 
     assert length(known) == 10 * HOUR_S
 

@@ -129,6 +129,8 @@ def test_evals_that_come_at_once_after_an_outage_do_not_slow_the_reading_down() 
     begun = after_read(Reads(), 0.0, arrived=1, tick_s=30.0, started_s=0.0)
     reads = after_read(begun, 7_200.0, arrived=5, tick_s=30.0, started_s=0.0)
     assert reads.arrivals == (0.0, 1_440.0, 2_880.0, 4_320.0, 5_760.0, 7_200.0)
+    late = after_read(Reads(), 1_000.0, arrived=1, tick_s=30.0, started_s=0.0)
+    assert after_read(late, 1_400.0, arrived=2, tick_s=30.0, started_s=0.0).arrivals == (1_000.0, 1_200.0, 1_400.0)
     many = after_read(begun, 300.0, arrived=30, tick_s=1.0, started_s=0.0)
     assert many.due_s == 308.0
     assert len(many.arrivals) == 9

@@ -13,10 +13,12 @@ from evalstopd.core.lineup import (
     Waiting,
     bounded,
     by_lever,
+    is_of,
     limits,
     line_up,
     unit_of,
     waiting_of,
+    wanted_key,
 )
 from evalstopd.core.losses import drop_per_s
 from evalstopd.core.model import Job, JobKey, Phase, Point
@@ -45,6 +47,39 @@ def waiting(job_id: str, submitted_s: int) -> Waiting:
 @pytest.mark.parametrize(("job_id", "unit"), [("7", "7"), ("9_3", "9"), ("9_[1-4%2]", "9")])
 def test_an_array_is_one_unit(job_id: str, unit: str) -> None:
     assert unit_of(job(job_id)) == unit
+
+
+@pytest.mark.parametrize(
+    ("fields", "same"),
+    [
+        ({}, True),
+        ({"submitted_s": 500}, False),
+        ({"submitted_s": 500, "restarts": 1}, True),
+        ({"job_id": "7_3"}, True),
+        ({"job_id": "8", "restarts": 1}, False),
+        ({"uid": 1002, "restarts": 1}, False),
+        ({"cluster": "d", "restarts": 1}, False),
+    ],
+)
+def test_a_moved_job_is_known_again_in_later_lives_and_never_taken_for_another(
+    fields: dict[str, object], same: bool
+) -> None:
+    """A requeue renews the submit time; a new job under an old id has one of its own."""
+    assert is_of(MOVED, job(**fields)) is same
+
+
+@pytest.mark.parametrize(
+    ("spec", "key"), [("sjf-est", (60.0,)), ("srtf-est", (40.0,)), ("fifo", (150.0,)), ("loss-aware", (1.0, -0.5))]
+)
+def test_what_a_job_is_ranked_by_is_what_is_known_of_it(spec: str, key: tuple[float, ...]) -> None:
+    known = Known({"7": 60.0}, {"7": 20.0}, {"7": 0.5})
+
+    assert wanted_key(waiting("7", 150), known, replace(FIFO, policy=policy(spec)), 200.0) == key
+
+
+def test_a_job_that_never_ran_has_all_of_its_work_before_it() -> None:
+    srtf = replace(FIFO, policy=policy("srtf-est"))
+    assert wanted_key(waiting("7", 150), Known({"7": 60.0}, {}, {}), srtf, 200.0) == (60.0,)
 
 
 def test_equal_submit_times_go_by_number_and_not_by_spelling() -> None:
@@ -125,6 +160,121 @@ def test_whose_priority_tells_what_it_would_be_without_us(
 ) -> None:
     (found,) = waiting_of([job(**fields)], [shift] if shift else [], Rules(), FIFO, 2000.0)
     assert found.apart == why
+
+
+LEFT = replace(MOVED, nice=0, state=ShiftState.LEFT, why="its owner wants it so")
+
+
+@pytest.mark.parametrize(
+    ("fields", "shift", "why"),
+    [
+        ({"nice": -40}, LEFT, "its owner wants it so"),
+        ({"het_id": 3}, None, "part of a heterogeneous job"),
+        ({"partition": "gpu,other"}, None, "asked for several partitions"),
+        ({"held": True}, None, "held"),
+        ({"eligible_s": 2001}, None, "may not start yet (no reason given)"),
+        ({"eligible_s": None, "reason": "Dependency"}, None, "may not start yet (Dependency)"),
+        ({"eligible_s": 2000}, None, ""),
+        ({"nice": 1, "priority": 1}, replace(MOVED, nice=0, asked=1), AT_THE_FLOOR),
+        ({"nice": 0, "priority": 1}, replace(MOVED, nice=0), ""),
+    ],
+)
+def test_who_is_left_alone_is_told_why(fields: dict[str, object], shift: Shift | None, why: str) -> None:
+    (found,) = waiting_of([job(**fields)], [shift] if shift else [], Rules(), FIFO, 2000.0)
+    assert found.apart == why
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({}, ""),
+        ({"nice": 3}, "its tasks have different Nice"),
+        ({"held": True}, "held"),
+        ({"het_id": 3}, "part of a heterogeneous job"),
+        ({"eligible_s": None}, "may not start yet (no reason given)"),
+    ],
+)
+def test_an_array_is_left_alone_for_any_of_its_tasks(second: dict[str, object], why: str) -> None:
+    tasks = [job("7_1", submitted_s=300), job("7_2", **second)]
+    (found,) = waiting_of(tasks, [], Rules(), FIFO, 2000.0)
+    assert (found.name, found.apart, found.key) == ("7", why, JobKey("c", "7", 1001, 100))
+
+
+@pytest.mark.parametrize(
+    ("fields", "meant"),
+    [
+        ({}, True),
+        ({"gpus": 1}, True),
+        ({"gpus": 0}, False),
+        ({"account": "exempt"}, False),
+        ({"phase": Phase.RUNNING}, False),
+        ({"partition": "other"}, False),
+        ({"partition": "other,gpu"}, True),
+        ({"partition": "other,more"}, False),
+    ],
+)
+def test_whose_order_is_kept(fields: dict[str, object], meant: bool) -> None:
+    governed = Rules(partitions=("gpu", "big"), exempt_accounts=("exempt",))
+    asked = replace(FIFO, partitions=("gpu",))
+
+    assert bool(waiting_of([job(**fields)], [], governed, asked, 2000.0)) is meant
+    assert bool(waiting_of([job(**fields)], [], governed, FIFO, 2000.0)) is meant, "all that are governed"
+
+
+def test_the_order_is_kept_in_fewer_partitions_than_are_governed_or_in_all() -> None:
+    governed = Rules(partitions=("gpu", "big"))
+
+    assert waiting_of([job(partition="big")], [], governed, replace(FIFO, partitions=("gpu",)), 2000.0) == []
+    assert len(waiting_of([job(partition="big")], [], Rules(), FIFO, 2000.0)) == 1
+
+
+def test_a_shift_of_an_earlier_job_under_the_same_id_is_not_this_ones() -> None:
+    (found,) = waiting_of([job(submitted_s=500)], [MOVED], Rules(), FIFO, 2000.0)
+    assert found.shift is None
+
+
+def test_each_partition_and_qos_has_a_line_of_its_own() -> None:
+    jobs = [job("1", qos="high"), job("2", qos="low"), job("3", partition="big"), job("4", qos="low", held=True)]
+    made = line_up(waiting_of(jobs, (), Rules(), FIFO, 2000.0), jobs, Known({}, {}, {}), FIFO, 2000.0)
+
+    assert [(line.partition, line.qos, [each.name for each in line.wanted]) for line in made] == [
+        ("big", "", ["3"]),
+        ("gpu", "high", ["1"]),
+        ("gpu", "low", ["2"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "lifted"),
+    [
+        (None, True),
+        (job("99", partition="other", priority=10), False),
+        (job("99", partition="other", priority=11), True),
+        (job("99", partition="other", priority=10, phase=Phase.RUNNING), True),
+        (job("99", partition="other", priority=0, held=True), True),
+    ],
+)
+def test_who_is_lifted_is_lifted_over_no_other_waiting_job(other: Job | None, lifted: bool) -> None:
+    """One change is allowed: to put 5 before 4 it can rise by one, or else all the others would have to fall."""
+    jobs = [job("5", priority=9), job("4", priority=9)] + [job(str(n), priority=5 + n) for n in (3, 2, 1)]
+    jobs = [replace(each, submitted_s=100 - int(each.job_id)) for each in jobs]
+    asked, queue = replace(FIFO, most=1), [*jobs, *([other] if other else [])]
+    (line,) = line_up(waiting_of(jobs, (), Rules(), asked, 2000.0), queue, Known({}, {}, {}), asked, 2000.0)
+
+    assert [each.name for each in line.wanted] == ["5", "4", "3", "2", "1"]
+    assert ([(each.job.name, each.priority) for each in line.changes] == [("5", 10)]) is lifted
+
+
+def test_the_gain_bounds_the_policys_order() -> None:
+    jobs = [job(str(n), submitted_s=n, time_limit_s=100 - n) for n in (1, 2, 3, 4)]
+    known = Known({each.job_id: float(each.time_limit_s or 0) for each in jobs}, {}, {})
+
+    def order(gain: int | None) -> list[str]:
+        asked = replace(FIFO, policy=policy("sjf-est"), gain=gain)
+        (line,) = line_up(waiting_of(jobs, (), Rules(), asked, 2000.0), jobs, known, asked, 2000.0)
+        return [each.name for each in line.wanted]
+
+    assert (order(None), order(1), order(0)) == (["4", "3", "2", "1"], ["2", "3", "4", "1"], ["1", "2", "3", "4"])
 
 
 @pytest.mark.parametrize(("lever", "why"), [(Lever.NICE, ""), (Lever.PRIORITY, "its Nice is given back first")])
@@ -208,6 +358,7 @@ def losses(*points: tuple[int, float, int]) -> list[Point]:
         ([(2, 4.0, 2000), (1, 5.0, 0)], 0.5),
         ([(1, 9.0, 0), (2, 5.0, 1000), (3, 4.0, 3000)], 0.5),
         ([(1, 5.0, 0), (2, float("nan"), 1000), (3, float("-inf"), 2000), (4, 3.0, 4000)], 0.5),
+        ([(1, 5.0, 0), (2, 4.75, 500)], 0.5),
         ([(1, 5.0, 1000), (2, 4.0, 1000)], None),
         ([(1, 5.0, 2000), (2, 4.0, 1000)], None),
         ([(1, 1e308, 0), (2, -1e308, 1)], None),

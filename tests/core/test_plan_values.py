@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
-from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Rung, StopAction
+from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Point, Rung, StopAction
 from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason, verdicts
 from evalstopd.core.rules import Standing
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
@@ -92,6 +93,13 @@ def test_the_observe_rung_books_the_same_evidence() -> None:
 
     assert found.would_be == (WouldBeStop(KEY, LIFE, NOW_S, EVIDENCE),)
     assert (found.intents, found.pins) == ((), ())
+
+
+def test_the_dataset_that_judges_is_in_the_watch_and_in_the_evidence() -> None:
+    found = decided(case(dataset="held-out@9f"))
+
+    assert [each.dataset_now for each in found.watches] == ["held-out@9f"]
+    assert [each.evidence.dataset for each in found.intents] == ["held-out@9f"]
 
 
 def test_evidence_has_the_standard_errors_where_any_was_logged() -> None:
@@ -198,6 +206,15 @@ def test_that_the_best_checkpoint_is_lost_is_said_once(
     )
 
     assert triggers(case(), known) == found
+
+
+def test_a_logged_model_is_not_lost_where_a_stop_may_rest_on_one() -> None:
+    logged = Pin(KEY, 20, 3.0, PinState.LOGGED, 1.0, 1)
+    known = replace(NOTHING, pins={KEY: (logged,)}, triggered={KEY: 30})
+
+    assert triggers(case(logged_models=True), known) == [40]
+    lost = replace(known, pins={KEY: (replace(logged, state=PinState.LOST),)})
+    assert triggers(case(logged_models=True), lost) == []
 
 
 def warned_at(told_s: float | None) -> EarlyWarning:
@@ -311,6 +328,16 @@ def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
     assert chosen(WEIGHED, replace(SAFE, step=55)) == [20]
 
 
+def test_a_logged_model_is_chosen_where_a_stop_may_rest_on_one() -> None:
+    logged = replace(SAFE, state=PinState.LOGGED)
+
+    assert chosen(WEIGHED, logged) == [20]
+    assert chosen(
+        case(LUCKY, rule="drop-test-safe:sigma=0.01", logged_models=True), replace(SAFE, state=PinState.WANTED)
+    ) == [20]
+    assert chosen(case(LUCKY, rule="drop-test-safe:sigma=0.01", logged_models=True), logged) == [50]
+
+
 def test_where_less_is_better_the_choice_is_mirrored() -> None:
     mirrored = case(
         [each._replace(score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
@@ -349,3 +376,54 @@ def test_a_job_without_any_pin_keeps_the_maximum() -> None:
         found = decided(case(LUCKY, rule="drop-test-safe:sigma=0.01", rung=rung))
 
         assert [each.evidence.chosen_step for each in (*found.intents, *found.would_be)] == [20]
+
+
+OWN = OwnerLog("log.json", "d" * 64, {"acc": tuple((each.step, each.score) for each in evals(*FALL))})
+BORNE_OUT = f"steps 20 to 40 and the verdict as in the owner's log.json, SHA-256 {'d' * 64}"
+
+
+def held_back(log: OwnerLog | NoLog, *scores: float, arrived_s: float = EARLIER_S) -> Case:
+    """Return a job that would be stopped but for the ceiling of an open server, with its owner's log."""
+    return replace(case(evals(*(scores or FALL), arrived_s=arrived_s), rung=Rung.WARN), log=log)
+
+
+def test_a_stop_that_the_owners_log_bears_out_is_decided_on_the_enforce_rung_and_says_so() -> None:
+    found = decided(held_back(OWN))
+    (intent,) = found.intents
+
+    assert intent.evidence == replace(EVIDENCE, corroborated=BORNE_OUT)
+    assert (intent.rung, found.doubts) == (Rung.ENFORCE, ())
+    assert ([each.step for each in found.pins], [each.evals for each in found.watches]) == ([20], [4])
+
+
+def test_it_is_decided_at_the_last_eval_that_the_log_reaches() -> None:
+    """Also where the readings that brought it are long past."""
+    (intent,) = decided(held_back(OWN, *FALL, 0.5)).intents
+
+    assert (intent.evidence, intent.rung) == (replace(EVIDENCE, corroborated=BORNE_OUT), Rung.ENFORCE)
+
+
+def test_a_stop_that_the_log_does_not_bear_out_stays_below_the_ceiling_and_the_doubt_is_told() -> None:
+    found = decided(held_back(NoLog("no log was found")))
+    (intent,) = found.intents
+
+    assert (intent.rung, intent.evidence) == (Rung.WARN, EVIDENCE)
+    assert found.doubts == ((KEY, "no log was found"),)
+    assert ([each.step for each in found.pins], [each.evals for each in found.watches]) == ([20], [4])
+
+
+def test_a_point_of_this_life_that_is_not_in_the_log_is_a_doubt() -> None:
+    """Also where it is on no curve, as another one has its step."""
+    found = decided(replace(held_back(OWN), points=(Point("r", 40, 1.5, 0),)))
+
+    assert found.doubts == ((KEY, "the owner's log.json does not have the score of step 40"),)
+
+
+def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:
+    soon = NoLog("no log was found yet", later=True)
+    waits = decided(held_back(soon))
+
+    assert (waits.intents, waits.doubts) == ((), ())
+    assert ([each.step for each in waits.pins], [each.evals for each in waits.watches]) == ([20], [4])
+    late = decided(held_back(soon, arrived_s=NOW_S - 601.0))
+    assert ([each.rung for each in late.intents], late.doubts) == ([Rung.WARN], ((KEY, "no log was found yet"),))

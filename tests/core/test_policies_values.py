@@ -205,3 +205,11 @@ def test_slaq_counts_a_jobs_first_gpu_the_same_way_with_losses_and_without(estim
     fitted = falling("fitted", (100.0, 1.0), (200.0, 0.5))
 
     assert shares("slaq", [fitted, JobView("plain", 0.0, 1, estimate_s=estimate_s)], 1) == {first: 1}
+
+
+@pytest.mark.parametrize("name", ["slaq", "goodput"])
+def test_an_elastic_policy_divides_between_once_a_second_and_once_a_day(name: str) -> None:
+    assert [elastic(f"{name}:round_s={each}").round_s for each in (1, 86400)] == [1.0, 86400.0]
+    for wrong in (0.5, 86400.5):
+        with pytest.raises(ValueError, match=f"^{name}: round_s must be between 1 s and a day, not {wrong:g}$"):
+            elastic(f"{name}:round_s={wrong}")

@@ -65,6 +65,7 @@ def test_a_long_job_yields_to_a_short_one() -> None:
     room = make_room(waiting(), view(waiting(), 600.0), [occupant(running())], SRTF, NOW_S, 4)
 
     assert room is not None
+    assert room.heir == waiting()
     assert [each.job.job_id for each in room.victims] == ["1"]
     assert room.gain_s == 36_000 - 600 - 60
     assert (
@@ -74,7 +75,7 @@ def test_a_long_job_yields_to_a_short_one() -> None:
 
 @pytest.mark.parametrize(
     ("left_s", "needs_s", "yields"),
-    [(600.0, 600.0, False), (500.0, 600.0, False), (661.0, 600.0, True), (659.0, 600.0, False), (181.0, 1.0, True),
+    [(600.0, 600.0, False), (500.0, 600.0, False), (661.0, 600.0, True), (660.0, 600.0, False), (181.0, 1.0, True),
      (179.0, 1.0, False)],
 )  # fmt: skip
 def test_the_delay_of_two_minutes_and_the_work_done_anew_are_reckoned_with(
@@ -136,6 +137,25 @@ def test_several_on_one_node_yield_together_but_never_from_several_nodes() -> No
     assert make_room(heir, view(heir, 600.0), [small[0], small[1]], SRTF, NOW_S, 4) is None
 
 
+def test_of_a_node_no_more_yield_than_make_room_and_the_last_of_the_ranking_first() -> None:
+    heir = waiting(gpus=4)
+    small = [occupant(running(n, 2), 10_000.0 * n) for n in (2, 4, 1, 3)]
+    room = make_room(heir, view(heir, 600.0), small, SRTF, NOW_S, 2)
+
+    assert room is not None
+    assert [each.job.job_id for each in room.victims] == ["4", "3"]
+    assert room.gain_s == 40_000 - 2 * (600 + 60)
+
+
+def test_of_several_that_would_do_the_one_yields_by_which_all_end_soonest() -> None:
+    """Whoever saved last does less anew, however little the ranking parts them."""
+    long, fresh = occupant(running(1), 36_000.0), occupant(running(2, node="n1"), 35_990.0, saved_s=NOW_S)
+    room = make_room(waiting(), view(waiting(), 600.0), [long, fresh], SRTF, NOW_S, 1)
+
+    assert room is not None
+    assert ([each.job.job_id for each in room.victims], room.gain_s) == (["2"], 35_390.0)
+
+
 @pytest.mark.parametrize(
     "one",
     [
@@ -171,7 +191,11 @@ def test_a_job_without_an_estimate_is_no_heir_and_yields_to_one_with() -> None:
     ("job", "facts", "why"),
     [
         (running(), GOOD, ""),
+        (running(gpus=1), replace(GOOD, rung=Rung.WARN), ""),
+        (running(ran_s=1800.0), replace(GOOD, saved_s=NOW_S - 900), ""),
         (running(phase=Phase.SUSPENDED), GOOD, "holds no GPUs"),
+        (running(gpus=0), GOOD, "holds no GPUs"),
+        (running(started_s=None), GOOD, "has run for 0 s only"),
         (running(het_id=3), GOOD, "part of a heterogeneous job"),
         (running(may_requeue=False), GOOD, "may not be requeued"),
         (running(), replace(GOOD, keep=True), "its owner's veto"),
@@ -202,6 +226,7 @@ def test_only_who_starts_next_is_an_heir_and_only_once() -> None:
     assert heir_of([replace(first, held=True)], [first], ()) is None
     assert heir_of([first], [first], (asked(running()),)) is None
     assert heir_of([], [second], ()) is None
+    assert heir_of([first], [first, waiting(11, priority=1000)], ()) == first, "Slurm has said which of two equals"
     assert heir_of([first], [first, waiting(11, priority=9999, partition="other")], ()) == first
 
 
@@ -223,10 +248,15 @@ def test_what_became_of_a_request_is_told_by_the_job_alone() -> None:
 
     assert settled(one, job, NOW_S + 10) == one
     assert settled(one, replace(job, phase=Phase.ENDING), NOW_S + 10) == one
-    assert settled(one, replace(job, restarts=1, submitted_s=job.submitted_s + 5), NOW_S).state is PreemptState.DONE
-    for gone in (None, replace(job, uid=5), replace(job, phase=Phase.ENDED), replace(job, submitted_s=5)):
-        assert settled(one, gone, NOW_S).state is PreemptState.VOID
-    assert settled(one, job, NOW_S + PATIENCE_S + 1).state is PreemptState.VOID
+    again = replace(job, restarts=1, submitted_s=job.submitted_s + 5)
+    assert settled(one, again, NOW_S) == replace(one, state=PreemptState.DONE)
+    for gone in (None, replace(job, uid=5), replace(job, phase=Phase.ENDED)):
+        assert settled(one, gone, NOW_S) == one.ended(PreemptState.VOID, "the job has left the queue")
+    other = settled(one, replace(job, submitted_s=5), NOW_S)
+    assert other == one.ended(PreemptState.VOID, "another job has its id")
+    assert settled(one, job, NOW_S + PATIENCE_S) == one
+    late = settled(one, job, NOW_S + PATIENCE_S + 1)
+    assert (late.state, late.note) == (PreemptState.VOID, "it still ran after 1 requests")
     worn = replace(one, tries=MOST_TRIES)
     assert settled(worn, job, NOW_S).state is PreemptState.VOID
     assert settled(worn, replace(job, phase=Phase.ENDING), NOW_S) == worn

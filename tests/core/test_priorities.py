@@ -140,6 +140,88 @@ def test_with_a_limit_no_more_is_changed_and_the_whole_order_comes_in_the_end(wa
     assert in_place(wanted) == wanted
 
 
+def in_order(wanted: Sequence[Placed]) -> int:
+    """Return how many of the first jobs would start first now, in their order."""
+    pairs = zip(in_place(wanted), wanted, strict=True)
+    return next((rank for rank, (stands, job) in enumerate(pairs) if stands.name != job.name), len(wanted))
+
+
+def exchanged(wanted: Sequence[Placed], ranks: int) -> int:
+    """Return how many changes an exchange takes that puts so many ranks in order: those moved in, out, and within."""
+    stands = [job.name for job in in_place(wanted)[:ranks]]
+    front = [job.name for job in wanted[:ranks]]
+    return sum(a != b for a, b in zip(stands, front, strict=True)) + len(set(stands) - set(front))
+
+
+@given(st.permutations(range(1, 41)), st.integers(2, 30))
+def test_a_limit_gives_the_longest_front_that_an_exchange_of_priorities_can_give(order: list[int], most: int) -> None:
+    wanted = [placed(number, 1000 - number) for number in order]
+    arranged = after(wanted, arrange(wanted, (), most))
+    longest = max(ranks for ranks in range(len(wanted) + 1) if exchanged(wanted, ranks) <= most)
+
+    assert in_order(arranged) >= longest
+    if exchanged(wanted, longest):
+        assert priorities(arranged) == priorities(wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "changes", "ranks"),
+    [
+        ([placed(2, 12), placed(1, 10), placed(3, 12)], 1, [("3", 10)], 3),
+        ([placed(3, 12), placed(1, 10), placed(2, 12), placed(4, 12)], 2, [("3", 13)], 1),
+        ([placed(2, 10), placed(1, 10), placed(4, 12), placed(3, 10)], 2, [("4", 10), ("2", 12)], 2),
+        ([placed(n, 10) for n in (1, 3, 2, 5, 4)], 2, [("1", 12), ("3", 12)], 3),
+        ([placed(3, 12), placed(1, 10), placed(4, 12), placed(2, 11)], 2, [("4", 10), ("1", 11)], 2),
+        (
+            [placed(3, 12), placed(1, 10), placed(2, 10), placed(4, 12), placed(5, 12)],
+            2,
+            [("4", 10), ("5", 10)],
+            5,
+        ),
+    ],
+)
+def test_with_a_limit_nobody_of_a_front_keeps_what_would_let_him_start_after_one_behind(
+    wanted: list[Placed], most: int, changes: list[tuple[str, int]], ranks: int
+) -> None:
+    found = arrange(wanted, (), most)
+
+    assert [(change.job.name, change.priority) for change in found] == changes
+    assert in_order(after(wanted, found)) == ranks
+
+
+def test_where_equal_priorities_make_the_reckoned_front_too_dear_a_little_less_of_it_is_put_in_order() -> None:
+    """By an exchange the whole order would take 12 changes; as equals have to be parted, it takes more."""
+    high, low = (16, 2, 4, 1, 15, 9, 5), (12, 7, 3, 13, 11, 10, 6)
+    order = (16, 2, 4, 12, 1, 15, 7, 14, 9, 3, 13, 5, 11, 8, 10, 6)
+    wanted = [placed(number, 12 if number in high else 10 if number in low else 11) for number in order]
+
+    assert max(ranks for ranks in range(17) if exchanged(wanted, ranks) <= 12) == 16
+    assert in_order(after(wanted, arrange(wanted, (), 12))) == 14
+
+
+@pytest.mark.parametrize(
+    ("others", "lifted"), [([], True), ([9], False), ([10], False), ([8, 11], True), ([8, 10, 12], False)]
+)
+def test_equal_ones_are_parted_upwards_only_where_no_other_job_stands_between(others: list[int], lifted: bool) -> None:
+    """5 and 4 are equal: 5 rises by one, where no other stands at its 9 or at the 10 that it gets."""
+    wanted = [placed(6, 20), placed(5, 9), placed(4, 9), placed(3, 8), placed(2, 7), placed(1, 6)]
+
+    assert [(each.job.name, each.priority) for each in arrange(wanted, others, 1)] == [
+        ("5", 10) if lifted else ("1", 5)
+    ]
+
+
+def test_as_many_changes_as_allowed_may_part_equal_ones_downwards() -> None:
+    found = arrange([placed(2, 9), placed(1, 9)], (), 1)
+
+    assert [(change.job.name, change.priority) for change in found] == [("1", 8)]
+
+
+@given(lines(), st.integers(1, 6))
+def test_with_a_limit_no_job_of_a_front_in_order_loses_its_place(wanted: list[Placed], most: int) -> None:
+    assert in_order(after(wanted, arrange(wanted, (), most))) >= in_order(wanted)
+
+
 def test_with_a_limit_the_front_is_right_first_by_exchange() -> None:
     line = [placed(number, 10_000 - 100 * number) for number in range(1, 41)]
     wanted = [line[39], *line[:39]]
@@ -199,8 +281,13 @@ def test_the_longest_subsequence_that_never_rises(levels: list[int]) -> None:
         ([placed(1, 9), placed(2, 9)], []),
         ([placed(3, 5), placed(1, 10), placed(2, 8)], [("1", 8), ("2", 5), ("3", 10)]),
         ([placed(2, LOWEST), placed(1, LOWEST)], []),
+        ([placed(3, 3), placed(2, 3), placed(1, 3)], [("2", 2), ("1", 2)]),
+        ([placed(1, 5), placed(2, 3, -5)], [("2", 1)]),
     ],
 )
 def test_small_lines(wanted: list[Placed], expected: list[tuple[str, int]]) -> None:
-    """Equal priorities start by id, so only what is against the ids takes a step down; nobody gets less than 1."""
+    """Equal priorities start by id, so only what is against the ids takes a step down; nobody gets less than 1.
+
+    Nor is anybody lowered to 1, at which nothing tells any more what he would have without us.
+    """
     assert [(change.job.name, change.priority) for change in arrange(wanted)] == expected

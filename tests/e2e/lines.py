@@ -131,8 +131,8 @@ def basic_priority(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def lines(cluster: Cluster, directory: Path, **changes: Mapping[str, object]) -> Iterator[Lines]:
-    """Yield the queue, with a service whose daemon is not started yet; at the end no job is left."""
+def lines(cluster: Cluster, directory: Path, store: Path, **changes: Mapping[str, object]) -> Iterator[Lines]:
+    """Yield the queue, with a service on a copy of the store, its daemon not started; at the end no job is left."""
     settings: dict[str, dict[str, object]] = {
         "mlflow": {"tracking_uri": NO_MLFLOW, "time_limit_s": 2.0},
         "rules": {"rung": "observe", "metric": "eval/score"},
@@ -142,7 +142,7 @@ def lines(cluster: Cluster, directory: Path, **changes: Mapping[str, object]) ->
     }
     for section, values in changes.items():
         settings.setdefault(section, {}).update(values)
-    service = Service(directory, cluster, sys.executable, KEEPER, settings)
+    service = Service(directory, cluster, sys.executable, KEEPER, settings, store)
     service.prepare()
     made = Lines(cluster, service)
     try:

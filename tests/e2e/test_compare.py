@@ -22,7 +22,7 @@ def test_the_daemon_stops_what_the_simulator_says_and_both_are_told(
 ) -> None:
     """Nobody is stopped without the daemon; with it hacking jobs are, and the waste is less than it was."""
     pytest.importorskip("matplotlib")
-    plan = Plan(jobs=8, nodes=2, gpus_per_node=4, hour_s=1.0, load=2.0)
+    plan = Plan(jobs=8, nodes=2, gpus_per_node=4, hour_s=1.5, load=2.0)
     asked = Asked(plan, 1, 0, reachable_directory / "compare", as_json=False)
     asked.directory.mkdir()
     trainer = Path(shutil.copy(EXAMPLES / "demo" / "compare" / "trainer.py", asked.directory))

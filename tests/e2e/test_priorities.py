@@ -15,8 +15,8 @@ ALICE, BOB = users.ALICE, users.BOB
 
 
 @pytest.fixture(name="queue")
-def _queue(cluster: Cluster, reachable_directory: Path) -> Iterator[Lines]:
-    with lines(cluster, reachable_directory / "lines") as made:
+def _queue(cluster: Cluster, reachable_directory: Path, made_store: Path) -> Iterator[Lines]:
+    with lines(cluster, reachable_directory / "lines", made_store) as made:
         yield made
 
 
@@ -57,8 +57,10 @@ def three(queue: Lines) -> tuple[str, str, str]:
     return made[0], made[1], made[2]
 
 
-def test_fifo_keeps_the_order_of_submission_against_multifactor(cluster: Cluster, reachable_directory: Path) -> None:
-    with lines(cluster, reachable_directory / "lines", priorities={"policy": "fifo"}) as queue:
+def test_fifo_keeps_the_order_of_submission_against_multifactor(
+    cluster: Cluster, reachable_directory: Path, made_store: Path
+) -> None:
+    with lines(cluster, reachable_directory / "lines", made_store, priorities={"policy": "fifo"}) as queue:
         blocker = queue.block()
         first, second = queue.submit(ALICE), queue.submit(BOB)
         queue.weigh(first, -50)
@@ -69,9 +71,11 @@ def test_fifo_keeps_the_order_of_submission_against_multifactor(cluster: Cluster
         assert queue.run_all(blocker, first, second) == [first, second]
 
 
-def test_srtf_lets_the_job_with_less_left_start_first(cluster: Cluster, reachable_directory: Path) -> None:
+def test_srtf_lets_the_job_with_less_left_start_first(
+    cluster: Cluster, reachable_directory: Path, made_store: Path
+) -> None:
     """By Slurm's own word and by submit time the other one would be first, by time limit they are equal."""
-    with lines(cluster, reachable_directory / "lines", priorities={"policy": "srtf-est"}) as queue:
+    with lines(cluster, reachable_directory / "lines", made_store, priorities={"policy": "srtf-est"}) as queue:
         again = queue.requeued(ALICE, 10, runs_s=3)
         blocker, fresh = queue.submit(ALICE, seconds=3600), queue.submit(BOB, limit=10)
         queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
@@ -85,8 +89,12 @@ def test_srtf_lets_the_job_with_less_left_start_first(cluster: Cluster, reachabl
         assert queue.run_all(blocker, again, fresh) == [again, fresh]
 
 
-def test_las_lets_the_job_start_first_that_has_had_less(cluster: Cluster, reachable_directory: Path) -> None:
-    with lines(cluster, reachable_directory / "lines", priorities={"policy": "las:first=8,second=16"}) as queue:
+def test_las_lets_the_job_start_first_that_has_had_less(
+    cluster: Cluster, reachable_directory: Path, made_store: Path
+) -> None:
+    with lines(
+        cluster, reachable_directory / "lines", made_store, priorities={"policy": "las:first=8,second=16"}
+    ) as queue:
         again = queue.requeued(ALICE, 10, runs_s=4)
         blocker = queue.submit(ALICE, seconds=3600)
         queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
@@ -103,9 +111,9 @@ def test_las_lets_the_job_start_first_that_has_had_less(cluster: Cluster, reacha
 
 @pytest.mark.parametrize("mechanism", ["nice", "priority"])
 def test_reconfigured_and_restarted_in_between_nothing_is_lost_or_repeated(
-    cluster: Cluster, reachable_directory: Path, mechanism: str
+    cluster: Cluster, reachable_directory: Path, made_store: Path, mechanism: str
 ) -> None:
-    with lines(cluster, reachable_directory / "lines", priorities={"mechanism": mechanism}) as queue:
+    with lines(cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}) as queue:
         queue.block()
         long, short, middle = three(queue)
         own = queue.submit(BOB, "--nice=30", limit=60)
@@ -131,8 +139,8 @@ def test_reconfigured_and_restarted_in_between_nothing_is_lost_or_repeated(
         assert queue.shifts() == ()
 
 
-def test_under_basic_priority_too(cluster: Cluster, reachable_directory: Path) -> None:
-    with basic_priority(cluster), lines(cluster, reachable_directory / "lines") as queue:
+def test_under_basic_priority_too(cluster: Cluster, reachable_directory: Path, made_store: Path) -> None:
+    with basic_priority(cluster), lines(cluster, reachable_directory / "lines", made_store) as queue:
         queue.wait(lambda: "idle" in cluster.run("sinfo", "-h", "-o", "%T"), "the nodes are back")
         blocker = queue.block()
         jobs = three(queue)
@@ -174,12 +182,14 @@ def above(queue: Lines, other: str, *jobs: str) -> int:
     return order.index(other)
 
 
-def test_nobody_gains_on_jobs_that_are_not_governed(cluster: Cluster, reachable_directory: Path) -> None:
+def test_nobody_gains_on_jobs_that_are_not_governed(
+    cluster: Cluster, reachable_directory: Path, made_store: Path
+) -> None:
     """By resubmitting, or by resetting what the daemon set: as many stand before a stranger's job as would anyway."""
     cluster.add_account("free")
     cluster.add_user(BOB, "free")
     changes = {"rules": {"exempt_accounts": ["free"]}, "priorities": {"reassert": 1}}
-    with lines(cluster, reachable_directory / "lines", **changes) as queue:
+    with lines(cluster, reachable_directory / "lines", made_store, **changes) as queue:
         queue.block()
         long = queue.submit(ALICE, limit=50)
         other = queue.submit(BOB, "--account=free", "--nice=20", limit=90)
@@ -229,9 +239,9 @@ def test_a_job_with_a_nice_of_its_own_lends_nobody_its_place(queue: Lines) -> No
 @pytest.mark.parametrize("mechanism", ["nice", "priority"])
 @pytest.mark.parametrize("leaves", ["Dependency=afterany:{blocker}", "StartTime=now+1hour", "held"])
 def test_who_leaves_the_line_is_given_back_what_he_had(
-    cluster: Cluster, reachable_directory: Path, mechanism: str, leaves: str
+    cluster: Cluster, reachable_directory: Path, made_store: Path, mechanism: str, leaves: str
 ) -> None:
-    with lines(cluster, reachable_directory / "lines", priorities={"mechanism": mechanism}) as queue:
+    with lines(cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}) as queue:
         blocker = queue.block()
         long, short, middle = three(queue)
         queue.service.start_daemon()
@@ -263,10 +273,12 @@ def test_after_a_change_of_the_lever_the_order_goes_on(queue: Lines) -> None:
     assert {job: (queue.priority(job), queue.nice(job)) for job in found} == found
 
 
-def test_without_the_right_one_clear_line_and_nothing_is_half_done(cluster: Cluster, reachable_directory: Path) -> None:
+def test_without_the_right_one_clear_line_and_nothing_is_half_done(
+    cluster: Cluster, reachable_directory: Path, made_store: Path
+) -> None:
     cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=None")
     try:
-        with lines(cluster, reachable_directory / "lines") as queue:
+        with lines(cluster, reachable_directory / "lines", made_store) as queue:
             queue.block()
             jobs = three(queue)
             checked = {row["what"]: row for row in queue.service.json("check")}

@@ -70,12 +70,14 @@ def test_others_without_the_right_are_refused_and_the_job_lives(slurm: SlurmWorl
 def test_a_running_jobs_time_limit_is_known_and_an_unlimited_jobs_is_none(slurm: SlurmWorld) -> None:
     limited = slurm.submit(slurm.alice, 1, "", "--time=90")
     unlimited = slurm.submit(slurm.alice, 1, "", "--time=UNLIMITED")
-    jobs = slurm.cluster.look([limited, unlimited])
+    unasked = slurm.submit(slurm.alice, 1, "")
+    jobs = slurm.cluster.look([limited, unlimited, unasked])
     started_s, limit_s = jobs[limited].started_s, jobs[limited].limit_end_s
     assert started_s is not None
     assert limit_s is not None
     assert abs(limit_s - started_s - 90 * 60) <= 1
-    assert jobs[unlimited].limit_end_s is None
+    assert [jobs[each].limit_end_s for each in (unlimited, unasked)] == [None, None]
+    assert [jobs[each].time_limit_s for each in (unlimited, unasked)] == [None, None]
 
 
 def test_our_hold_is_the_owners_to_release_an_admins_is_not_and_no_hold_a_strangers(slurm: SlurmWorld) -> None:

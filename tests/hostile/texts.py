@@ -13,12 +13,13 @@ HOSTILE = {
     "crlf": "a\r\nSubject: forged\r\n2026-01-01 INFO evalstopd: forged\x0b\x0c\x85\u2028",
     "formula": "=cmd|' /C calc'!A0",
     "plus": "+1-1@SUM(A1)",
+    "split": 'x;=HYPERLINK("http://evil.example","click");y|@SUM(A1)',
     "html": "<script>alert(1)</script>&amp;<img src=x onerror=y>",
     "direction": "a\u202eb\u2066c\u200f",
     "bytes": "\udcff\udcfe\x00\x7f",
 }
 ALL = " ".join(HOSTILE.values())
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def acting(text: str) -> set[str]:

@@ -54,6 +54,16 @@ def test_old_json_has_one_word_for_the_state_and_a_number_for_the_limit(state: s
     assert (found.is_over, found.limit_s) == (over, 300.0)
 
 
+@pytest.mark.parametrize(("minutes", "limit_s"), [(525599, 31535940.0), (525600, None)])
+def test_a_limit_of_a_year_is_none_in_every_form(minutes: int, limit_s: float | None) -> None:
+    """Slurm may put a year in place of none."""
+    limits: list[object] = [minutes, {"set": True, "infinite": False, "number": minutes}]
+    told = [record(time={"submission": 1, "elapsed": 2, "limit": limit}) for limit in limits]
+    found = [*read_sacct("j", json.dumps({"jobs": told})), *read_sacct("t", TABLE.replace("|90|", f"|{minutes}|"))]
+
+    assert [each.limit_s for each in found if not isinstance(each, str)] == [limit_s] * 3
+
+
 def test_types_of_gpus_are_not_counted_beside_their_total() -> None:
     typed = [{"type": "gres", "name": name, "count": 2} for name in ("gpu", "gpu:a100", "shard")]
     (found,) = read_sacct("j", json.dumps({"jobs": [record(tres={"allocated": typed})]}))

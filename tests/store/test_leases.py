@@ -93,8 +93,8 @@ def test_what_was_released_can_be_locked_again_by_the_same_process(tmp_path: Pat
     url = f"sqlite:///{tmp_path}/store.db"
     migrate.upgrade(url)
     for _ in range(2):
-        release = lock_alone(url)
-        assert release is not None
+        lock = lock_alone(url)
+        assert lock is not None
         with pytest.raises(Unavailable):
             lock_alone(url)
-        release()
+        lock.release()

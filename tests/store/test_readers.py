@@ -89,15 +89,15 @@ def test_a_store_is_read_where_no_daemon_works(place: Path) -> None:
 
 def test_a_store_is_read_beside_a_daemon_and_what_it_writes_is_seen(place: Path) -> None:
     with user(WRITER, GROUP):
-        release = lock_alone(url_of(place))
-        assert release is not None
+        lock = lock_alone(url_of(place))
+        assert lock is not None
         writer = SqlStore(url_of(place))
     read_all(place, 1)
     with user(WRITER, GROUP):
         writer.record(some("2"))
     read_all(place, 2)
     with user(WRITER, GROUP):
-        release()
+        lock.release()
     read_all(place, 2)
 
 
@@ -149,9 +149,9 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_the_files_beside_the_store_have_its_mode(place: Path) -> None:
     """SQLite gives them the store's own: a reader of one may read all."""
     with user(WRITER, GROUP):
-        release = lock_alone(url_of(place))
-        assert release is not None
+        lock = lock_alone(url_of(place))
+        assert lock is not None
     modes = {each.stat().st_mode for each in place.iterdir()}
-    release()
+    lock.release()
 
     assert len(modes) == 1

@@ -194,15 +194,15 @@ def test_the_sites_own_program_and_the_log_are_told_too(
 def test_a_single_pass_tells_the_admin_also_where_a_daemon_keeps_it_from_being_made(
     tmp_path: Path, url: str, store: SqlStore, daemon: bool
 ) -> None:
-    release = lock_alone(url) if daemon else None
+    lock = lock_alone(url) if daemon else None
     with MailServer() as server:
         smtp = f'kinds = ["smtp"]\nsmtp_port = {server.port}\nsmtp_security = "none"\nsmtp_from = "e@s.example"\n'
         settings = lifted(tmp_path, url, smtp + 'smtp_to = "{user}@s.example"\nsmtp_admin = "admin@s.example"')
         loop = make_loop(settings, threading.Event())
-        if release is not None:
+        if lock is not None:
             with pytest.raises(Unavailable):
                 tick_alone(loop, settings)
-            release()
+            lock.release()
         else:
             assert not tick_alone(loop, settings).good
     close(loop)

@@ -9,7 +9,7 @@ from evalstopd.adapters.slurm.nodes import expand
 from evalstopd.adapters.slurm.run import printable
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Unavailable
-from evalstopd.slurmtext.limits import limit_of
+from evalstopd.slurmtext.limits import finite, limit_of
 from evalstopd.slurmtext.states import phase_of
 
 FIELDS = (
@@ -86,7 +86,7 @@ def read_record(values: Sequence[str]) -> Row:
         work_dir=_text(record, "WorkDir"),
         nodes=expand(record["NodeList"]),
         het_id=_optional(record, "HetJobID"),
-        limit_end_s=_optional(record, "EndTime") if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
+        limit_end_s=_limit_end(record) if phase in (Phase.RUNNING, Phase.SUSPENDED) else None,
         # Slurm's own scheduling never gives a waiting job less than 1: 0 means held, whoever holds it.
         held=phase is Phase.PENDING and _number(record, "PriorityLong") == 0,
         eligible_s=_optional(record, "EligibleTime"),
@@ -129,6 +129,14 @@ def _number(record: Mapping[str, str], field: str) -> int:
     if not _NUMBER.fullmatch(text):
         raise Unavailable(f"squeue's answer has a {field} that is no number: {printable(text, 40)}")
     return int(text)
+
+
+def _limit_end(record: Mapping[str, str]) -> int | None:
+    """Return when the time limit ends a job that has started; None where that is no limit."""
+    started_s, end_s = _optional(record, "StartTime"), _optional(record, "EndTime")
+    if started_s is None or end_s is None:
+        return end_s
+    return end_s if finite(end_s - started_s) is not None else None
 
 
 def _optional(record: Mapping[str, str], field: str) -> int | None:

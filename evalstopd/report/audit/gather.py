@@ -9,7 +9,7 @@ from evalstopd.core.chain import would_be_name
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Rung
-from evalstopd.core.watch import Lived, Pin, Remark, Watch
+from evalstopd.core.watch import Lived, Pin, Remark
 from evalstopd.core.words import kind
 from evalstopd.ports import Accounts, Archive, Chain, Span
 from evalstopd.report.audit.rows import (
@@ -62,7 +62,6 @@ def audit_report(book: Book, span: Span, version: str) -> AuditReport:
 class _Around:
     """What stands in the book beside the decisions, by what it belongs to."""
 
-    watches: Mapping[JobKey, Watch]
     lives: Mapping[tuple[JobKey, Life], Lived]
     pins: Mapping[tuple[JobKey, int], Pin]
     events: Mapping[str, Sequence[IntentEvent]]
@@ -75,7 +74,6 @@ def _around(book: Book, intents: Sequence[Intent], would_be: Sequence[WouldBeSto
     for event in book.events_of(list(events)):
         events[event.intent_id].append(event)
     return _Around(
-        book.watches_of(keys),
         {(each.key, each.life): each for each in book.lives_of(keys)},
         {(pin.key, pin.step): pin for pin in book.pins_of(keys)},
         events,
@@ -120,8 +118,8 @@ def _of_would_be(stop: WouldBeStop, around: _Around) -> DecisionRow:
 
 
 def _row(each: _Decided, around: _Around) -> DecisionRow:
-    watch, lived = around.watches.get(each.key), around.lives.get((each.key, each.life))
-    job = _job(each, watch, lived)
+    lived = around.lives.get((each.key, each.life))
+    job = _job(each, lived)
     kept = around.pins.get((each.key, each.evidence.kept_step))
     return DecisionRow(
         what=each.what,
@@ -137,9 +135,10 @@ def _row(each: _Decided, around: _Around) -> DecisionRow:
     )
 
 
-def _job(each: _Decided, watch: Watch | None, lived: Lived | None) -> JobRow:
+def _job(each: _Decided, lived: Lived | None) -> JobRow:
     key, intent = each.key, each.intent
-    user = watch.user if watch is not None else ""
+    # A life is sealed, a watch is not.
+    user = lived.user if lived is not None else ""
     gpus = lived.gpus if lived is not None else 0
     return JobRow(
         cluster=key.cluster,
@@ -147,9 +146,9 @@ def _job(each: _Decided, watch: Watch | None, lived: Lived | None) -> JobRow:
         uid=key.uid,
         restarts=each.life.restarts,
         user=intent.user if intent is not None else user,
-        account=watch.account if watch is not None else "",
-        partition=watch.partition if watch is not None else "",
-        name=watch.name if watch is not None else "",
+        account=lived.account if lived is not None else "",
+        partition=lived.partition if lived is not None else "",
+        name=lived.name if lived is not None else "",
         gpus=intent.gpus if intent is not None else gpus,
     )
 

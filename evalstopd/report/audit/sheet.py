@@ -1,17 +1,12 @@
 """The audit report for programs: a table for spreadsheets, and JSON; users' text does nothing in either."""
 
-import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 
 from evalstopd.report.audit.rows import AuditReport, DecisionRow, PinRow, RemarkRow
+from evalstopd.report.cells import write_table
 from evalstopd.report.render import to_json, when
-from evalstopd.report.text import plain
 
-_MOST = 4000
-# A spreadsheet takes a cell that begins with one of these for a formula; the last four are full-width forms.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _JOB = ("cluster", "uid", "restarts", "user", "account", "partition", "name", "gpus")
 _BASIS = (
     "rule", "metric", "mode", "settings_hash", "version", "run_id", "proof", "two_way", "trigger_step", "declines",
@@ -44,30 +39,12 @@ def as_json(report: AuditReport) -> str:
 def as_csv(report: AuditReport) -> str:
     """Return one row a decision, then one row a remark, under one line of names; times in UTC, ISO 8601.
 
-    Lists are JSON. A text that a spreadsheet would take for a formula has an apostrophe before it.
+    Lists are JSON; report/cells.py tells what becomes of texts.
     """
     out = io.StringIO()
-    table = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
-    table.writeheader()
-    for row in (*map(_decision, report.decisions), *map(_remark, report.remarks)):
-        table.writerow({name: cell(value) for name, value in row.items()})
+    rows = (*map(_decision, report.decisions), *map(_remark, report.remarks))
+    write_table(out, [COLUMNS, *([row.get(name, "") for name in COLUMNS] for row in rows)])
     return out.getvalue().rstrip("\n")
-
-
-def cell(value: object) -> str:
-    """Return a value fit for a cell; numbers are ours, texts may be anybody's."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case int() | float():
-            return repr(value)
-        case list():
-            return json.dumps(value, ensure_ascii=True)
-        case _:
-            text = str(value)
-            return f"'{plain(text, _MOST)}" if text.lstrip(" ").startswith(_FORMULA) else plain(text, _MOST)
 
 
 def _decision(row: DecisionRow) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.chain import GARBLED, GENESIS, RENEWED, Head, Held, Kind, Link, seal
+from evalstopd.core.chain import GARBLED, GENESIS, RENEWED, Head, Held, Kind, Link, job_of_life, seal
 from evalstopd.ports import Chain
 from evalstopd.report.text import plain
 
@@ -33,7 +33,7 @@ class Break:
 class Verification:
     """What a walk found: the links walked, where the chain ends, and every break, the first one first.
 
-    `forgotten` counts the jobs whose points and pins were removed for their age.
+    `forgotten` counts the jobs whose points, pins and lives were removed for their age.
     """
 
     good: bool
@@ -106,7 +106,7 @@ class _Walk:
         """Keep what is not as its link says, until a later link says otherwise."""
         link = held.link
         if link.kind in (Kind.DECISION, Kind.WOULD_BE):
-            self.decided.add(link.ref.rsplit(":", 2)[0])
+            self.decided.add(job_of_life(link.ref))
         if link.kind == Kind.FORGOTTEN:
             self.forgotten[link.ref] = link.seq
         if link.kind not in RENEWED:
@@ -118,8 +118,9 @@ class _Walk:
 
     def _was_forgotten(self, held: Held) -> bool:
         """Tell whether a row is gone because its job was over for long; one that was decided on never is."""
-        job = held.link.ref.rpartition(":")[0]
-        of_job = held.link.kind in (Kind.PIN, Kind.POINTS) and job not in self.decided
+        ref, is_life = held.link.ref, held.link.kind == Kind.LIFE
+        job = job_of_life(ref) if is_life else ref.rpartition(":")[0]
+        of_job = (is_life or held.link.kind in (Kind.PIN, Kind.POINTS)) and job not in self.decided
         return of_job and held.found is None and self.forgotten.get(job, 0) > held.link.seq
 
     def rows(self) -> Iterator[Break]:
@@ -222,16 +223,26 @@ def _named(kind: str, ref: str) -> str:
         Kind.BREAKER: f"turn {ref} of a breaker",
         Kind.PIN: f"the pin of step {number} of job {of}",
         Kind.POINTS: f"the points of job {of} in batch {number}",
+        Kind.LIFE: f"life {_restarts(ref)} of job {job_of_life(ref)}",
+        Kind.PREEMPTION: f"the preemption of life {_restarts(ref)} of job {job_of_life(ref)}",
         Kind.FORGOTTEN: f"that job {ref} was forgotten",
     }
     return plain(words.get(Kind(kind), "") if kind in set(Kind) else f"a row of the unknown kind {kind}: {ref}", 300)
+
+
+def _restarts(ref: str) -> str:
+    return ref.removeprefix(job_of_life(ref)).removeprefix(":").partition(":")[0]
 
 
 def sentences(found: Verification, most: int = 20) -> Sequence[str]:
     """Return a verification as people read it, the first break first."""
     if found.first is None:
         against = "; the head noted elsewhere is in it" if found.noted is not None else ""
-        old = f"; points and pins of {found.forgotten} jobs were forgotten for their age" if found.forgotten else ""
+        old = (
+            f"; points, pins and lives of {found.forgotten} jobs were forgotten for their age"
+            if found.forgotten
+            else ""
+        )
         return [
             f"the book is whole: {found.links} links, each row as it was written{old}{against}",
             f"head {found.head.text}",

@@ -1,6 +1,5 @@
 """Errors of estimates for people, programs and spreadsheets; users' text does nothing in any of them."""
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,14 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evalstopd.report.cells import write_table
 from evalstopd.report.estimates.judge import Judged, Trial, by_name
 from evalstopd.report.estimates.score import Errors, Row, row
 from evalstopd.report.replay.intervals import Estimate
-from evalstopd.report.replay.tables import harmless
 from evalstopd.report.text import plain
 
 _FACTORS = tuple(2 ** (place / 4) for place in range(29))
 _TABLE_ROWS = 20
+_NAME_MOST = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,8 @@ def as_csv(found: Figures) -> str:
     """Return one line a group, all jobs first."""
     rows = [*([found.everything] if found.everything else []), *found.names]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["user", "account", "name", "jobs", *_HEAD])
-    for each in rows:
-        writer.writerow([*map(harmless, (each.user, each.account, each.name)), each.jobs, *_cells(each)])
+    lines = ([each.user, each.account, each.name, each.jobs, *_cells(each)] for each in rows)
+    write_table(out, [["user", "account", "name", "jobs", *_HEAD], *lines], _NAME_MOST)
     return out.getvalue().rstrip("\n")
 
 
@@ -64,15 +62,15 @@ _ERRORS = ("median_off", "mean_off", "hours", "within_twice", "over", "under", "
 _HEAD = [*(f"limit_{name}" for name in _ERRORS), *(f"estimate_{name}" for name in _ERRORS), "nearer", "gain"]
 
 
-def _cells(each: Row) -> Iterator[str]:
+def _cells(each: Row) -> Iterator[float | None]:
     for errors in (each.limit, each.estimate):
         yield from (_figure(getattr(errors, name)) for name in _ERRORS)
     yield from (_figure(each.nearer), _figure(each.gain))
 
 
-def _figure(value: Estimate | float | None) -> str:
+def _figure(value: Estimate | float | None) -> float | None:
     value = value.value if isinstance(value, Estimate) else value
-    return "" if value is None else f"{value:.4f}"
+    return None if value is None else round(value, 4)
 
 
 def _lines(all_of: Row) -> Iterator[str]:

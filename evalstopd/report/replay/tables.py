@@ -1,12 +1,12 @@
 """Replay's answers as text, JSON and CSV. Names come from users, so they are made harmless here."""
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from evalstopd.report.cells import write_table
 from evalstopd.report.replay.compute import Hours, Joined, saved_hours
 from evalstopd.report.replay.intervals import Estimate
 from evalstopd.report.replay.judge import Outcome
@@ -26,6 +26,7 @@ _COLUMNS = (
 )
 
 
+_NAME_MOST = 80
 _HOURS = ("account", "gpu_hours", "gpu_hours_saved")
 
 
@@ -48,8 +49,8 @@ _LEGEND = (
 
 
 def harmless(text: str) -> str:
-    """Return text that a terminal, a log and a spreadsheet take as text: nothing that acts, no formula, at most 80."""
-    shown = plain(text, 80)
+    """Return text that a terminal and a log take as text, and who pastes it into a spreadsheet: at most 80."""
+    shown = plain(text, _NAME_MOST)
     return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
@@ -126,10 +127,9 @@ def proposal_as_json(found: Proposal) -> str:
 def write_csv(path: Path, found: Mapping[str, Iterable[Outcome]], accounts: Accounts | None = None) -> None:
     """Write one line a rule and run to a CSV file, with its GPU-hours if joined; what was in the file is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*_HEAD, *(() if accounts is None else _HOURS)])
+        write_table(file, [[*_HEAD, *(() if accounts is None else _HOURS)]])
         for rule, outcomes in found.items():
-            writer.writerows([*_line(rule, each), *_own_hours(each, accounts)] for each in outcomes)
+            write_table(file, ([*_line(rule, each), *_own_hours(each, accounts)] for each in outcomes), _NAME_MOST)
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
@@ -187,7 +187,7 @@ def _own_hours(each: Outcome, accounts: Accounts | None) -> tuple[object, ...]:
     if accounts is None:
         return ()
     job = accounts.joined.job_of(each.history)
-    return ("",) * len(_HOURS) if job is None else (harmless(job.account), job.gpu_hours, saved_hours(each, job))
+    return ("",) * len(_HOURS) if job is None else (job.account, job.gpu_hours, saved_hours(each, job))
 
 
 def _line(rule: str, each: Outcome) -> tuple[object, ...]:
@@ -195,7 +195,7 @@ def _line(rule: str, each: Outcome) -> tuple[object, ...]:
     names = (each.history.name, each.history.source, each.history.family, each.history.metric)
     step = "" if stopped is None else each.history.evals[stopped].step
     position = "" if stopped is None else stopped + 1
-    return (rule, *map(harmless, names), each.evals, position, step, each.kept, each.lost, each.saved)
+    return (rule, *names, each.evals, position, step, each.kept, each.lost, each.saved)
 
 
 def _identity(row: Row) -> list[str]:

@@ -94,6 +94,7 @@ def _jobs() -> None:
         _text("nodes"),
         _text("ending", null=True),
         _time("limit_end_s", null=True),
+        *(_text(name) for name in ("user", "account", "partition", "name")),
         sa.PrimaryKeyConstraint("job", "restarts", "submitted_s"),
     )
 
@@ -115,7 +116,6 @@ def _watches() -> None:
         _word("action"),
         _whole("items"),
         _text("dataset"),
-        *(_text(name) for name in ("user", "account", "partition", "name")),
         _text("run_id", null=True),
         _flag("two_way"),
         _text("proof"),

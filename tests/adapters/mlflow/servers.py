@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from demo.rig.mlflow_server import MlflowServer
 
+PASSWORD = "a-long-password-of-tests"
 _PROXIED = "mlflow-artifacts:/"
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -19,17 +18,10 @@ from evalstopd.core.binding import RunFacts, Trust, proof_of
 from evalstopd.core.model import Job, Phase
 from evalstopd.errors import Rejected
 from evalstopd.ports import RunQuery, RunReading
+from tests.adapters.mlflow.servers import PASSWORD
 from tests.adapters.mlflow.tracker import FixedClock
 
-pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("basic-auth")]
-PASSWORD = "a-long-password-of-tests"
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
-    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
-        yield server
+pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("ladder basic-auth")]
 
 
 @pytest.fixture

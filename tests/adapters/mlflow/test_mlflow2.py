@@ -1,6 +1,6 @@
 """A real server of MLflow 2, and its client: the same contracts, and what it does not have.
 
-EVALSTOPD_MLFLOW2 is a Python with mlflow 2 installed (`make mlflow2` makes one).
+PYTHON_OF_MLFLOW2 is a Python with mlflow 2 installed (`make mlflow2` makes one).
 """
 
 import os
@@ -36,7 +36,7 @@ from tests.contracts.run_list_contract import RunListContract
 
 __all__ = ["site_packages"]
 pytestmark = pytest.mark.mlflow
-VARIABLE = "EVALSTOPD_MLFLOW2"
+VARIABLE = "PYTHON_OF_MLFLOW2"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from demo.rig.mlflow_server import MlflowServer
 
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.models import RunModels
@@ -14,17 +13,10 @@ from evalstopd.adapters.mlflow.runs import facts
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import CheckpointMissing, Rejected
 from evalstopd.ports import ModelQuery
-from tests.adapters.mlflow.servers import Proxied, call, upload
+from tests.adapters.mlflow.servers import call, upload
 from tests.contracts.models_contract import METRIC, ModelsContract
 
-pytestmark = pytest.mark.mlflow
-
-
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with Proxied(sys.executable, tmp_path_factory.mktemp("proxied-models")) as server:
-        yield server
+pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("proxied")]
 
 
 class World:
@@ -111,12 +103,14 @@ class Model(mlflow.pyfunc.PythonModel):
     def predict(self, context, model_input, params=None):
         return model_input
 mlflow.set_tracking_uri(sys.argv[1])
+# Told what a model needs, MLflow does not load it in a process of its own to find out.
+logged = {"python_model": Model(), "pip_requirements": ["mlflow"]}
 with mlflow.start_run() as run:
     for step, score in ((10, 0.5), (20, 0.75)):
-        mlflow.pyfunc.log_model(name="model", python_model=Model(), step=step)
+        mlflow.pyfunc.log_model(name="model", step=step, **logged)
         mlflow.log_metric("score", score, step=step)
     for step in (30, 40):
-        mlflow.pyfunc.log_model(name=f"checkpoint-{step}", python_model=Model())
+        mlflow.pyfunc.log_model(name=f"checkpoint-{step}", **logged)
     print("RUN", run.info.run_id)
 """
 

@@ -24,6 +24,7 @@ from evalstopd.ports import RunQuery, RunReading
 from evalstopd.store.tracker import TrackerDatabase
 from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.faulty_proxy import passed_on
+from tests.adapters.mlflow.servers import PASSWORD
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
 from tests.adapters.mlflow.test_datasets import RealWorld
 from tests.adapters.mlflow.tracker import FixedClock, Tracker
@@ -40,7 +41,6 @@ WAYS = {
     "bulk interval": Ways(bulk_history=False),
     "run by run": Ways(search=False, bulk_history=False, bulk_interval=False),
 }
-PASSWORD = "a-long-password-of-tests"
 WORKSPACE = "team-a"
 
 
@@ -73,14 +73,6 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlfl
         except postgres.NotHere as reason:
             pytest.skip(f"PostgreSQL: {reason}")
         yield stack.enter_context(OnPostgresql(sys.executable, tmp_path_factory.mktemp("mlflow-pg"), socket))
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    """A server that lets nobody in without a login."""
-    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
-    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ from evalstopd.adapters.mlflow.registration import KEY_TAG, Registration
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import Rejected
 from evalstopd.ports import Promoted, Registered
-from tests.adapters.mlflow.servers import Proxied, upload
+from tests.adapters.mlflow.servers import upload
 from tests.contracts.registry_contract import KEY, RegistryContract, promoted
 
-pytestmark = pytest.mark.mlflow
+pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("proxied")]
 TEMPLATE = "evalstop-{cluster}-{job}"
 NAME = "evalstop-c-7"
 USER, PASSWORD = "evalstopd-user", "a-long-password-of-tests"
@@ -106,13 +106,6 @@ def world(mlflow_server: MlflowServer) -> Iterator[World]:
     world = World(mlflow_server.uri)
     yield world
     world.close()
-
-
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with Proxied(sys.executable, tmp_path_factory.mktemp("proxied")) as server:
-        yield server
 
 
 class TestRealRegistry(RegistryContract):

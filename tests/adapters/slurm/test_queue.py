@@ -71,6 +71,15 @@ def test_a_running_jobs_end_is_that_of_its_time_limit_and_an_unlimited_one_has_n
     assert [job.limit_end_s for job in queue_of(limited, unlimited, pending)] == [1796005973, None, None]
 
 
+@pytest.mark.parametrize(("days", "known"), [(364, True), (365, False), (400, False)])
+def test_the_year_that_slurm_gives_in_a_partition_without_a_limit_is_no_limit(days: int, known: bool) -> None:
+    """Its end, and the GPU-hours up to it, would be made up."""
+    started_s = 1796002373
+    told = record(EndTime=str(started_s + days * 86400), TimeLimit=f"{days}-00:00:00")
+    (job,) = queue_of(told)
+    assert (job.limit_end_s is not None, job.time_limit_s is not None) == (known, known)
+
+
 @pytest.mark.parametrize(
     ("text", "limit_s"),
     [

@@ -7,8 +7,11 @@ import pytest
 
 from evalstopd.core import chain
 from evalstopd.core.chain import parse_head
+from evalstopd.core.preempt import Preemption
+from evalstopd.core.watch import Watch
 from evalstopd.ports import Changes
 from evalstopd.report.audit.verify import sentences, verify
+from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
 from tests.contracts import store_builders as make
 from tests.report.audit.books import STOP, Attack, Attacker, after, write
@@ -255,3 +258,69 @@ def test_a_field_that_has_its_default_is_not_in_the_seal() -> None:
 
     assert len(digests) == 1
     assert chain.standing(make.intent(note="x")).digest not in digests
+
+
+LIFE = "life 0 of job alpha:7:1001:1700000000"
+DAY_EARLIER = "UPDATE lives SET started_s = started_s - 86400, limit_end_s = limit_end_s + 9, gpus = 800, ending = NULL"
+ANOTHER_LIFE = (
+    "INSERT INTO lives SELECT job, 5, submitted_s, started_s, gpus, nodes, ending, limit_end_s, user, account, "
+    "partition, name FROM lives"
+)
+ANOTHER_PREEMPTION = (
+    "INSERT INTO preemptions SELECT job, 5, submitted_s, heir, gpus, at_s, saved_s, reason, user, tries, state, note "
+    "FROM preemptions"
+)
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Path:
+    """Return the file of a book of one ended life (link 1) and one preemption of it (link 2)."""
+    file = tmp_path / "lives.db"
+    url = f"sqlite:///{file}"
+    migrate.upgrade(url)
+    store = SqlStore(url)
+    asked = Preemption(make.key(), make.life(), "9", 4, 20.0, 100.0, "it yields")
+    store.record(Changes(watches=(an_ended(),), preemptions=(asked,)))
+    store.close()
+    return file
+
+
+def an_ended(**changes: object) -> Watch:
+    told = {"user": "alice", "account": "ml", "partition": "gpu", "name": "train", "gpus": 8, "started_s": 5.0}
+    return make.watch(**{**told, "limit_end_s": 999.0, "ending": make.ENDED, **changes})
+
+
+@pytest.mark.parametrize(
+    ("statement", "seq", "what", "row"),
+    [
+        (DAY_EARLIER, 1, "changed", LIFE),
+        *(
+            (f"UPDATE lives SET {column} = 'x'", 1, "changed", LIFE)
+            for column in ("user", "account", "partition", "name", "started_s", "limit_end_s", "gpus", "ending")
+        ),
+        ("DELETE FROM lives", 1, "removed", LIFE),
+        (ANOTHER_LIFE, None, "inserted", "life 5 of job alpha:7:1001:1700000000"),
+        ("UPDATE preemptions SET saved_s = 1e9", 2, "changed", f"the preemption of {LIFE}"),
+        ("DELETE FROM preemptions", 2, "removed", f"the preemption of {LIFE}"),
+        (ANOTHER_PREEMPTION, None, "inserted", "the preemption of life 5 of job alpha:7:1001:1700000000"),
+    ],
+)  # fmt: skip
+def test_what_the_report_shows_of_a_life_and_each_preemption_is_sealed(
+    lives: Path, statement: str, seq: int | None, what: str, row: str
+) -> None:
+    found = after(lives, lambda act: act(statement))
+
+    assert found.first is not None
+    assert (found.first.seq, found.first.what, found.first.row) == (seq, what, row)
+
+
+def test_a_forged_life_is_not_sealed_anew_by_what_the_daemon_writes_of_it_later(lives: Path) -> None:
+    """Whoever opens it again makes the daemon ask accounting for its end, and write it with what was forged."""
+    after(lives, lambda act: act(DAY_EARLIER))
+    store = SqlStore(f"sqlite:///{lives}")
+    (forged,) = store.lives_of([make.key()])
+    store.record(Changes(watches=(an_ended(started_s=forged.started_s, gpus=forged.gpus),)))
+
+    found = verify(store)
+    assert [each.row for each in found.breaks] == [LIFE]
+    store.close()

@@ -1,0 +1,82 @@
+"""What lifts the ceiling of an open server, what the owner's choice of a metric changes, and what is left alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from evalstopd.core.model import Mode, Rung, StopAction
+from evalstopd.core.rules import ActionRule, Rules, ServerClass, left_whole, site_terms, standing
+from evalstopd.core.wishes import Wishes
+
+OPEN = Rules(rung=Rung.ENFORCE, metric="acc", server=ServerClass.OPEN)
+
+
+def test_for_one_stop_the_owners_log_lifts_the_ceiling_and_nothing_else() -> None:
+    first = site_terms(OPEN)
+    held = standing(first, Wishes(), OPEN)
+    lifted = standing(first, Wishes(), OPEN, corroborated=True)
+
+    assert (held.terms.rung, held.ceiling) == (Rung.WARN, True)
+    assert (lifted.terms.rung, lifted.ceiling) == (Rung.ENFORCE, False)
+    for below in (Rung.OBSERVE, Rung.WARN):
+        assert standing(first, Wishes(rung=below), OPEN, corroborated=True).terms.rung is below
+        assert standing(first, Wishes(), replace(OPEN, rung=below), corroborated=True).terms.rung is below
+
+
+def test_only_a_job_that_would_be_enforced_is_held_by_the_ceiling() -> None:
+    for below in (Rung.OFF, Rung.OBSERVE, Rung.WARN):
+        assert not standing(site_terms(OPEN), Wishes(rung=below), OPEN).ceiling
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode"), [(None, Mode.MAX), ("acc", Mode.MAX), ("val_loss", Mode.MIN), ("val_f1", Mode.MAX)]
+)
+def test_the_site_says_which_way_is_better_for_a_metric_that_the_owner_chose(metric: str | None, mode: Mode) -> None:
+    """Of the site's own metric its setting says it, whatever a pattern for others would."""
+    rules = replace(OPEN, modes=(("*loss", Mode.MIN), ("acc", Mode.MIN)))
+
+    assert standing(site_terms(rules), Wishes(metric=metric), rules).terms.mode is mode
+    assert standing(site_terms(rules), Wishes(metric=metric, mode=Mode.MIN), rules).terms.mode is Mode.MIN
+
+
+def test_a_site_that_names_several_metrics_gives_a_new_job_none_yet() -> None:
+    several = replace(OPEN, metric="acc", metrics=("val_*", "eval_*"))
+
+    assert site_terms(several).metric == ""
+    assert site_terms(OPEN).metric == "acc"
+    assert several.patterns == ("acc", "val_*", "eval_*")
+    assert replace(several, metric="").patterns == ("val_*", "eval_*")
+
+
+@pytest.mark.parametrize(("named", "metrics", "found"), [("acc", (), True), ("", ("val_*",), True), ("", (), False)])
+def test_a_job_has_a_metric_or_may_get_one(named: str, metrics: tuple[str, ...], found: bool) -> None:
+    assert replace(OPEN, metrics=metrics).names_metrics(named) is found
+
+
+def test_how_a_job_is_stopped_is_found_by_its_partition_metric_and_rule() -> None:
+    rules = replace(
+        OPEN,
+        rule="k-declines:k=2",
+        actions=(
+            ActionRule(StopAction.REQUEUE_HOLD, "gpu", "acc", "k-declines"),
+            ActionRule(StopAction.HOLD_OR_CANCEL, "", "val_*"),
+        ),
+    )
+    first = site_terms(rules, "gpu")
+
+    assert (first.action, site_terms(rules).action) == (StopAction.REQUEUE_HOLD, StopAction.CANCEL)
+    elsewhere = site_terms(rules)
+    assert standing(elsewhere, Wishes(), rules, partition="gpu").terms.action is StopAction.REQUEUE_HOLD
+    assert standing(elsewhere, Wishes(), rules).terms.action is StopAction.CANCEL
+    assert standing(elsewhere, Wishes(metric="val_f1"), rules).terms.action is StopAction.HOLD_OR_CANCEL
+    assert standing(elsewhere, Wishes(), replace(rules, rule="never"), partition="gpu").terms.action is (
+        StopAction.CANCEL
+    )
+
+
+def test_a_component_of_a_heterogeneous_job_is_off_every_rung_and_keeps_its_terms() -> None:
+    first = site_terms(OPEN)
+    found = left_whole(first)
+
+    assert found.terms == replace(first, rung=Rung.OFF)
+    assert found.why == "a component of a heterogeneous job is not judged alone"
