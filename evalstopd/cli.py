@@ -288,7 +288,7 @@ app.command()(undo)
 
 @app.command()
 def keep(
-    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task.", callback=job_argument)],
+    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task, A for all.", callback=job_argument)],
 ) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto

@@ -1,4 +1,4 @@
-"""Taking a stop back: a held job is released, a cancelled one gets the command by which its work goes on."""
+"""Taking a stop back: a held job is released, one that was ended gets the command by which its work goes on."""
 
 import posixpath
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evalstopd.core.credit import credit_of
 from evalstopd.core.intent import Intent, State
-from evalstopd.core.model import Job, Phase
+from evalstopd.core.model import Job, Phase, StopAction
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
@@ -25,13 +25,14 @@ _OPTION = "--resume_from_checkpoint is what trainers of Hugging Face call it: us
 class Target:
     """What is to be undone: a job, by its id or the id of an intent, and what the store has of its stop.
 
-    `intent` is None where no store can be read. `named` are the cluster, owner and first submit that an intent's id
-    names.
+    `intent` is None where no store can be read, and `unread` why. `named` are the cluster, owner and first submit that
+    an intent's id names.
     """
 
     job_id: str
     intent: Intent | None = None
     named: tuple[str, int, int] | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def undo(
         job = None
     if target.intent is not None and target.intent.state is State.UNDONE:
         return Undone(target.job_id, "already", (f"the stop of job {target.job_id} is undone already",), booked=True)
+    if target.intent is None and job is not None and job.uid != caller.uid:
+        raise Rejected(_anothers(job, target.unread))
     if job is not None and job.held and _may_be_ours(target.intent, job):
         return _release(cluster, job, target.intent)
     if target.intent is not None and target.intent.state is State.CONFIRMED:
@@ -97,20 +100,39 @@ def _is_meant(target: Target, job: Job) -> bool:
 
 
 def _may_be_ours(intent: Intent | None, job: Job) -> bool:
-    """Tell whether a held job can be one that evalstopd holds: never in its first life, nor by a stop it gave up."""
+    """Tell whether a held job can be one that evalstopd holds: never in its first life, nor by a stop it gave up.
+
+    Nor by one that asked for no hold. Without a store only its owner is asked, whom Slurm lets lift no admin's hold.
+    """
     if intent is None:
         return job.restarts > 0
+    asked = intent.cancel_tries > 0 and intent.action is not StopAction.CANCEL
     given_up = intent.state in (State.VETOED, State.ABANDONED)
-    return job.restarts > intent.life.restarts and not given_up and intent.held_life in (None, job.life)
+    return asked and job.restarts > intent.life.restarts and not given_up and intent.held_life in (None, job.life)
+
+
+def _anothers(job: Job, unread: str) -> str:
+    """Return why nobody but its owner undoes a job's stop without the store: an operator would lift any hold."""
+    why = f" ({plain(unread, 200)})" if unread else ""
+    return (
+        f"job {job.job_id} is another user's, and without the store{why} nobody can tell whether evalstopd stopped it: "
+        "nothing was changed; name a settings file that you can read (--config), or ask its owner to undo it"
+    )
 
 
 def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
     """Write the veto first: the next life must not start without it."""
-    said = _veto(cluster, job)
-    cluster.release(job.job_id)
-    after = cluster.look([job.job_id]).get(job.job_id)
+    stands, said = _veto(cluster, job)
+    left = "its comment says evalstop=keep by now, which stands" if stands else "its comment is as it was"
+    try:
+        cluster.release(job.job_id)
+        after = cluster.look([job.job_id]).get(job.job_id)
+    except Rejected as error:
+        raise Rejected(f"{error}; {_who_may(job)}; {left}") from None
+    except Unavailable as error:
+        raise Unavailable(f"{error}; {left}: try again") from None
     if after is None or after.held:
-        raise Unavailable(f"job {job.job_id} is still held: try again")
+        raise Unavailable(f"job {job.job_id} is still held: try again; {left}")
     hours = credit_of(intent, 0.0, "").gpu_hours if intent is not None and intent.state is State.HELD else None
     path = intent.kept_path if intent is not None else ""
     credit = "the credit, if it was evalstopd that held the job," if hours is None else f"{hours:.3f} GPU-hours"
@@ -124,15 +146,26 @@ def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
     return Undone(job.job_id, "released", tuple(lines), checkpoint=path, gpu_hours=hours)
 
 
-def _veto(cluster: Cluster, job: Job) -> str:
-    """Merge the veto into the comment. Where that fails the daemon's own memory of the undo keeps the job safe."""
+def _who_may(job: Job) -> str:
+    """Return what to do where Slurm refuses a release: squeue shows an admin's hold and ours alike."""
+    return (
+        f"where an admin holds the job as well, only an admin can lift it: ask for 'scontrol release {job.job_id}', "
+        "which is an undo, too"
+    )
+
+
+def _veto(cluster: Cluster, job: Job) -> tuple[bool, str]:
+    """Merge the veto into the comment and tell whether it stands there.
+
+    Where it does not, the daemon's own memory of the undo keeps the job safe.
+    """
     if parse_comment(job.comment).keep:
-        return "its comment says evalstop=keep already: it will not be stopped again"
+        return True, "its comment says evalstop=keep already: it will not be stopped again"
     try:
         cluster.set_comment(job.job_id, merge_token(job.comment, "evalstop", KEEP))
     except Rejected as error:
-        return f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
-    return "its comment now says evalstop=keep: it will not be stopped again"
+        return False, f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
+    return True, "its comment now says evalstop=keep: it will not be stopped again"
 
 
 def _resume(intent: Intent, job: Job | None, caller: Caller, ledger: Ledger | None, people: Notifier | None) -> Undone:
@@ -174,9 +207,12 @@ def _tell(ledger: Ledger, intent: Intent, people: Notifier, command: str) -> Non
 
 
 def _resume_by_slurm(job: Job, caller: Caller) -> Undone:
-    """Tell the same without a store: the checkpoint's place is where it usually lies, for its owner to check."""
+    """Tell the same without a store: the checkpoint's place is where it usually lies, for its owner to check.
+
+    A job whose owner asked for a signal may have been stopped by it, and ends as its script likes.
+    """
     _check_right(caller, job.uid, job.job_id)
-    if not job.state.startswith("CANCELLED"):
+    if not job.state.startswith("CANCELLED") and parse_comment(job.comment).signal is None:
         raise Rejected(f"job {job.job_id} was not cancelled: it ended as {plain(job.state, 40)}")
     pins = f"{job.cluster}-{job.job_id}-{job.submitted_s}"
     path = posixpath.join(job.work_dir, ".evalstop", pins, "best")
@@ -200,7 +236,7 @@ def _command(job_id: str, work_dir: str, path: str) -> str:
 
 
 def _told(job_id: str, command: str) -> tuple[str, ...]:
-    head = f"job {job_id} was cancelled and cannot be released; its work goes on with"
+    head = f"job {job_id} has ended and cannot be released; its work goes on with"
     return (head, f"  {command}", _SCRIPT.format(job=job_id), _OPTION)
 
 

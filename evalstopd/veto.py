@@ -1,25 +1,83 @@
-"""The owner's veto: one token in the job's comment, written where what is there is kept."""
+"""The owner's veto: one token in the comment of a job, or of an array's tasks, written where what is there is kept."""
 
+import re
+from collections.abc import Sequence
+
+from evalstopd.core.model import Job
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import Cluster
+from evalstopd.report.text import plain
+
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 def keep(cluster: Cluster, job_id: str) -> str:
     """Put `evalstop=keep` into a job's comment and read it back; return the line that says so.
 
-    Raises Rejected for an unknown job or without the right to, Unavailable if the token did not take.
+    The id of an array means all its tasks that are in the queue. Raises Rejected for an unknown job or without the
+    right to, Unavailable if the token did not take.
     """
     job = cluster.look([job_id]).get(job_id)
+    tasks = _tasks(cluster, job_id) if job is None else ()
+    if tasks:
+        return _keep_array(cluster, job_id, tasks)
     if job is None:
-        raise Rejected(f"job {job_id} is unknown to Slurm (a task of an array is named like 21_1)")
+        raise Rejected(f"job {job_id} is unknown to Slurm")
     if parse_comment(job.comment).keep:
         return f"job {job_id} already says evalstop=keep: it will not be stopped"
-    try:
-        cluster.set_comment(job_id, merge_token(job.comment, "evalstop", KEEP))
-    except Rejected as error:
-        raise Rejected(f"{error}; any comment that says evalstop=keep will do") from None
+    _write(cluster, job_id, job.comment)
     after = cluster.look([job_id]).get(job_id)
     if after is None or not parse_comment(after.comment).keep:
         raise Unavailable(f"the comment of job {job_id} does not say evalstop=keep: try again")
     return f"job {job_id} now says evalstop=keep: it will not be stopped"
+
+
+def _write(cluster: Cluster, job_id: str, comment: str) -> None:
+    try:
+        cluster.set_comment(job_id, merge_token(comment, "evalstop", KEEP))
+    except Rejected as error:
+        raise Rejected(f"{error}; any comment that says evalstop=keep will do") from None
+
+
+def _tasks(cluster: Cluster, array: str) -> Sequence[Job]:
+    """Return the rows of an array in the queue: a task each, and one for those that still wait together."""
+    return [job for job in cluster.queue().jobs if job.job_id.startswith(f"{array}_")]
+
+
+def _keep_array(cluster: Cluster, array: str, tasks: Sequence[Job]) -> str:
+    """Write it into all tasks: at once where they have one comment, else into each, whose own words must stay."""
+    if len({job.comment for job in tasks}) == 1:
+        if not parse_comment(tasks[0].comment).keep:
+            _write(cluster, array, tasks[0].comment)
+    else:
+        for job in _without(tasks):
+            if not _together(job):
+                _write(cluster, job.job_id, job.comment)
+    after = _tasks(cluster, array)
+    left = _without(after)
+    if left:
+        ids = ", ".join(plain(job.job_id, 40) for job in left[:8])
+        raise Unavailable(
+            f"{_number(after) - _number(left)} tasks of array {array} now say evalstop=keep, these do not: {ids}; "
+            "name each by its own id (like 21_1)"
+        )
+    return f"array {array}: its {_number(after)} tasks in the queue say evalstop=keep: they will not be stopped"
+
+
+def _without(tasks: Sequence[Job]) -> list[Job]:
+    return [job for job in tasks if not parse_comment(job.comment).keep]
+
+
+def _together(job: Job) -> bool:
+    return job.job_id.endswith("]")
+
+
+def _number(tasks: Sequence[Job]) -> int:
+    return sum(_waiting(job.job_id) if _together(job) else 1 for job in tasks)
+
+
+def _waiting(job_id: str) -> int:
+    """Return how many tasks wait together by an id like `21_[0-4,8%2]`; of one that Slurm cut, those it shows."""
+    ranges = _RANGE.findall(job_id.partition("[")[2].partition("%")[0])
+    return sum(len(range(int(first), int(last or first) + 1, int(step or 1) or 1)) for first, last, step in ranges)

@@ -346,9 +346,10 @@ def undo_stop(name: str, config: Path | None) -> Undone:
         store = make_checked_store(settings)
         target, ledger = _found(target, store), Ledger(store, SystemClock())
         people = make_notifier(settings) if _channels(settings) else None  # our log is the caller's terminal
-    except (Misconfigured, Unavailable, Fatal):
+    except (Misconfigured, Unavailable, Fatal) as error:
         if config is not None:
             raise
+        target = replace(target, unread=str(error))
     return undo(SlurmCluster(run), target, Caller(uid, lambda: is_operator(run, uid, _name_of(uid))), ledger, people)
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -152,13 +153,17 @@ def bind(
     runs: Mapping[str, RunFacts],
     holders: Mapping[str, Binding],
     trust: Trust = COMMENT_ONLY,
+    living: AbstractSet[JobKey] = frozenset(),
 ) -> dict[JobKey, Bound | Refused]:
     """Decide for each claim whether the run is proven to be the job's.
 
-    At a time one live job a run. `holders` are the runs' last bindings: only the same owner may take a run over,
-    unless the run was claimed one way only and it names this job. Who may not take it is no rival either. In
-    a dispute the one claimant that the run names wins; with none or several, nobody does.
+    At a time one live job a run. `holders` are the runs' last bindings, `living` the jobs in the queue: only the same
+    owner may take a run over, unless the run was claimed one way only and it names this job, or that claim's job is
+    over: else anybody could keep a run from its owner for good, by naming it once. Who may not take it is no rival
+    either. In a dispute the one claimant that the run names wins; with none or several, nobody does.
     """
+    claims = tuple(claims)
+    living = living | {claim.key for claim in claims}
     by_run: dict[str, list[Claim]] = defaultdict(list)
     for claim in claims:
         by_run[claim.run_id].append(claim)
@@ -167,10 +172,13 @@ def bind(
         run, holder = runs.get(run_id), holders.get(run_id)
         unproven = frozenset(claim.key for claim in all_claims if _unproven(claim, run, trust))
         named = frozenset(claim.key for claim in all_claims if _named(claim, run, trust))
-        rivals = [each for each in all_claims if each.key not in unproven and not _foreign(each, named, holder)]
+        holds = holder if holder is not None and (holder.two_way or holder.key in living) else None
+        rivals = [each for each in all_claims if each.key not in unproven and not _foreign(each, named, holds)]
         for claim in all_claims:
             taken_over = holder is not None and holder.key != claim.key
             refused = UNPROVEN if claim.key in unproven else None
+            if refused is None and claim not in rivals:
+                refused = _anothers(claim, holder)
             decided[claim.key] = refused or _decide(claim, rivals, named, run, taken_over=taken_over)
     return decided
 
@@ -204,12 +212,21 @@ def _foreign(claim: Claim, named: frozenset[JobKey], holder: Binding | None) -> 
 def _decide(
     claim: Claim, rivals: list[Claim], named: frozenset[JobKey], run: RunFacts | None, *, taken_over: bool
 ) -> Bound | Refused:
-    if claim not in rivals:
-        return Refused("foreign-run", "the run that the job claims was bound to another owner's job before")
     if run is not None and run.deleted:
         return Refused("deleted-run", "the run that the job claims is deleted")
     two_way = claim.key in named
     only_named = two_way and not any(each.key in named for each in rivals if each.key != claim.key)
     if len(rivals) == 1 or only_named:
         return Bound(claim.run_id, two_way, taken_over, claim.proof)
-    return Refused("disputed-run", f"{len(rivals)} jobs claim the same run")
+    return Refused("disputed-run", f"{len(rivals)} jobs claim the same run; {_way_out(claim)}")
+
+
+def _anothers(claim: Claim, holder: Binding | None) -> Refused:
+    """Return that another owner's job has the run, and what its owner can do: nothing against a proof both ways."""
+    before = "the run that the job claims was bound to another owner's job before"
+    proven = holder is not None and holder.two_way
+    return Refused("foreign-run", before if proven else f"{before}, which is not over yet; {_way_out(claim)}")
+
+
+def _way_out(claim: Claim) -> str:
+    return f"it is this job's at once where the run's own tag says so: {JOB_ID_TAG}={claim.job.raw_id}"

@@ -46,6 +46,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType(
 )
 # An undo may still come after a confirmed stop, but nothing waits for it.
 CLOSED = frozenset({State.CONFIRMED, State.UNDONE, State.VETOED, State.ABANDONED})
+_SIGNALLED = frozenset({State.SIGNALLED, State.CANCELLED})
 REQUEUED_ENDS = frozenset({"REQUEUED", "PREEMPTED"})
 """How a life ends whose job goes on in a later one."""
 
@@ -137,6 +138,11 @@ class Intent:
     def closed(self) -> bool:
         """Tell whether nothing is left to do."""
         return self.state in CLOSED
+
+    @property
+    def signalled(self) -> bool:
+        """Tell whether its job was sent the owner's signal: one that was refused leaves no moment of an act."""
+        return self.signal is not None and self.acted_s is not None and self.state in _SIGNALLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +284,8 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
         return _after_cancel(intent, see)
     if intent.state is State.HELD:
         return _while_held(intent, see)
-    if intent.cancel_tries and intent.state in _CANCELLING and not _may_be_running(see):
+    asked = intent.cancel_tries > 0 or intent.signalled
+    if asked and intent.state in _CANCELLING and not _may_be_running(see):
         return NoteCancelled()
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
 
@@ -287,15 +294,31 @@ def _after_cancel(intent: Intent, see: Situation) -> Step:
     ending = see.ending
     if ending is None:
         return Wait("the end is not seen yet")
-    if ending.state == UNKNOWN_END:
-        return GiveUp(State.ABANDONED, "how the job ended could not be learned")
-    if intent.action is StopAction.CANCEL and ending.state not in _CANCELLED_ENDS:
-        return GiveUp(State.ABANDONED, f"the job ended by itself before the cancel: {ending.state}")
+    why = _no_stop(intent, ending)
+    if why:
+        return GiveUp(State.ABANDONED, why)
     if intent.action is StopAction.CANCEL or ending.state not in REQUEUED_ENDS or _is_gone(see):
         return Confirm(ending)
     if see.phase is Phase.PENDING and see.next_life is not None and see.held:
         return Hold(ending, see.next_life)
     return Undo("it was not held when it was seen again") if _goes_on(see) else Wait("its life is still ending")
+
+
+def _no_stop(intent: Intent, ending: Ending) -> str:
+    """Return why an end is no stop of ours; empty for one that is.
+
+    An end after the owner's signal is: a script that catches it ends as it likes, another is killed by it. One that
+    is requeued goes on, and nobody had asked it to end.
+    """
+    requeued = ending.state in REQUEUED_ENDS
+    if ending.state == UNKNOWN_END:
+        return "how the job ended could not be learned"
+    if intent.signalled and requeued and not intent.cancel_tries:
+        return f"the job was requeued after the signal, and goes on: {ending.state}"
+    by_signal = intent.signalled and not requeued
+    if intent.action is StopAction.CANCEL and not by_signal and ending.state not in _CANCELLED_ENDS:
+        return f"the job ended by itself before the cancel: {ending.state}"
+    return ""
 
 
 def _while_held(intent: Intent, see: Situation) -> Step:

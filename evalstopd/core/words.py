@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalstopd.core.intent import Intent
-from evalstopd.core.model import Rung, StopAction
+from evalstopd.core.model import Ending, Rung, StopAction
 from evalstopd.core.registry import is_logged
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Watch
 from evalstopd.core.wishes import KEEP, UNDO
@@ -36,6 +36,12 @@ def how(action: StopAction) -> str:
             return "the job will be requeued and held, which can be undone"
         case StopAction.HOLD_OR_CANCEL:
             return "the job will be requeued and held, or cancelled where Slurm may not requeue it"
+
+
+def ended(intent: Intent, ending: Ending) -> str:
+    """Return how a stopped job ended, and on what where that was the owner's own signal."""
+    signal = intent.signal if intent.signalled and not intent.cancel_tries else None
+    return f"the job ended as {ending.state}" + (f" after {signal.name}, as its owner asked" if signal else "")
 
 
 def kept(intent: Intent) -> str:

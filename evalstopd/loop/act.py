@@ -252,8 +252,11 @@ class Acts:
         intent = self.scene.moved(intent, State.SIGNALLED, text, acted_s=self.scene.ledger.now_s)
         try:
             self.scene.ports.cluster.signal(intent.key.job_id, signal.name)
-        except (Unavailable, Rejected) as error:
+        except Unavailable as error:
             self.scene.ledger.note(intent, "signal-failed", str(error))
+            self.scene.tally.trouble(f"signal: {error}")
+        except Rejected as error:
+            self.scene.ledger.note(intent, "signal-failed", str(error), acted_s=None)
             self.scene.tally.trouble(f"signal: {error}")
 
     def _stop(self, intents: Sequence[Intent]) -> None:

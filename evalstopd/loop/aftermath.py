@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import REQUEUED_ENDS, Confirm, Hold, Intent, NoteCancelled, State, Undo
 from evalstopd.core.model import Ending, Life
-from evalstopd.core.words import kept, run_tags, sentence, undo_line
+from evalstopd.core.words import ended, kept, run_tags, sentence, undo_line
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import STOPPED, UNDONE
@@ -52,7 +52,7 @@ class Aftermath:
         written = self._write_run(intent, State.CONFIRMED, ending)
         if written is None:
             return intent
-        text = f"{sentence(intent, done=True)}; the job ended as {ending.state}; {kept(intent)}; {undo_line(intent)}"
+        text = f"{sentence(intent, done=True)}; {ended(intent, ending)}; {kept(intent)}; {undo_line(intent)}"
         intent = self.scene.moved(intent, State.CONFIRMED, text, ending=ending, note=written)
         return self._stopped(intent, text, written)
 

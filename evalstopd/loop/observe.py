@@ -130,7 +130,8 @@ def _runs(ports: Ports, snapshot: Snapshot, book: Book, sightings: Sequence[Sigh
     read = read_runs(ports, seen, looked.made, fresh, rules, now_s)
     facts = {query.run_id: each.facts for query, each in read.answers.items() if isinstance(each, RunReading)}
     holders = ports.store.holders([claim.run_id for claim in claims.values()]) if claims else {}
-    decisions = bind(claims.values(), facts, holders, rules.trust) | dict(looked.refused)
+    living = {each.key for each in sightings if each.job.phase is not Phase.ENDED}
+    decisions = bind(claims.values(), facts, holders, rules.trust, living) | dict(looked.refused)
     found = not rules.trust.comment_only and len(looked.unknown) < len(due) + len(hopes)
     return _Runs(read, decisions, looked.unknown, fresh, found)
 

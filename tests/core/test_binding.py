@@ -50,9 +50,20 @@ def held(claimed: Claim, two_way: bool = False) -> dict[str, Binding]:
 
 
 def test_a_strangers_run_is_not_taken_over_and_the_same_owners_is() -> None:
-    assert isinstance(bind([BOB], {"r": run()}, held(ALICE))[BOB.key], Refused)
+    assert isinstance(bind([BOB], {"r": run()}, held(ALICE), living={ALICE.key})[BOB.key], Refused)
     later = claim("9", 1001)
     assert bind([later], {"r": run()}, held(ALICE)) == {later.key: Bound("r", two_way=False, taken_over=True)}
+
+
+def test_a_one_way_claim_whose_job_is_over_keeps_nobody_from_the_run() -> None:
+    """Anybody can name a run once; what is taken over so is marked, so that its points are history."""
+    assert bind([BOB], {"r": run()}, held(ALICE)) == {BOB.key: Bound("r", two_way=False, taken_over=True)}
+
+
+def test_a_run_proven_both_ways_stays_another_owners_when_its_job_is_over() -> None:
+    refused = bind([BOB], {"r": run()}, held(ALICE, two_way=True))[BOB.key]
+
+    assert refused == Refused("foreign-run", "the run that the job claims was bound to another owner's job before")
 
 
 def test_a_stranger_who_may_not_have_the_run_is_no_rival_of_its_holder() -> None:
@@ -86,7 +97,7 @@ def code(found: Bound | Refused) -> str:
 
 
 def test_each_refusal_has_its_own_code_and_a_line_for_the_report() -> None:
-    foreign = bind([BOB], {"r": run()}, held(ALICE))[BOB.key]
+    foreign = bind([BOB], {"r": run()}, held(ALICE), living={ALICE.key})[BOB.key]
     deleted = bind([ALICE], {"r": run(deleted=True)}, {})[ALICE.key]
     disputed = bind([ALICE, BOB], {"r": run()}, {})[BOB.key]
 
@@ -95,6 +106,9 @@ def test_each_refusal_has_its_own_code_and_a_line_for_the_report() -> None:
     assert disputed.text.startswith("2 jobs")
     assert isinstance(foreign, Refused)
     assert "another owner" in foreign.text
+    assert [each.text.rpartition("; ")[2] for each in (foreign, disputed)] == [
+        "it is this job's at once where the run's own tag says so: slurm.job_id=8"
+    ] * 2
     assert isinstance(deleted, Refused)
     assert deleted.text.endswith("is deleted")
 

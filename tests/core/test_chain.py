@@ -12,8 +12,9 @@ from evalstopd.core.caps import BreakerTurn, Turn
 from evalstopd.core.chain import GENESIS, Appended, Batch, Entry, Head, Kind, Link, extend, parse_head, seal
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
-from evalstopd.core.model import JobKey, Life, Point, Rung
-from evalstopd.core.watch import Pin, PinState, Remark
+from evalstopd.core.model import Ending, JobKey, Life, Point, Rung
+from evalstopd.core.preempt import Preemption
+from evalstopd.core.watch import Lived, Pin, PinState, Remark
 
 KEY = JobKey("c", "7", 1001, 100)
 EVIDENCE = Evidence(
@@ -33,6 +34,8 @@ POINTS = (
     Point("r", 10, 1, 5000, 0, 7, None, "acc"),
     Point("q", 1, 0.5, 9000, 1, 9.5, None, "loss"),
 )
+LIVED = Lived(KEY, Life(1, 200), 210.0, None, 4, Ending("TIMEOUT", 900.0), "alice", "ml")
+PREEMPTED = Preemption(KEY, Life(1, 200), "9", 8, 1000.0, 940.0, "it is shorter")
 BATCH = Batch(KEY.text, 4, POINTS)
 KEY_TEXT = '{"cluster":"c","job_id":"7","submitted_s":100,"uid":1001}'
 
@@ -101,6 +104,18 @@ def test_a_point_that_is_no_number_or_came_at_zero_is_sealed_too() -> None:
     assert chain.batch(Batch("j", 1, [odd])).digest == sha256('[[0,1,5,"r","acc","nan",0.0,"None"]]')
 
 
+def test_a_life_and_a_preemption_are_sealed_as_they_stand_and_named_by_the_life() -> None:
+    """A number that may be missing is written as one that is there: whole or not, or as nothing."""
+    ending = '{"ended_s":900.0,"state":"TIMEOUT"}'
+    lived = f'{{"account":"ml","ending":{ending},"gpus":4,"limit_end_s":null,"started_s":210.0,"user":"alice"}}'
+    yielded = '{"at_s":1000.0,"gpus":8,"heir":"9","reason":"it is shorter","saved_s":940.0}'
+
+    assert chain.life(LIVED) == Entry("life", "c:7:1001:100:1:200", sha256(lived))
+    assert chain.life(replace(LIVED, started_s=210)) == chain.life(LIVED)
+    assert chain.preemption(PREEMPTED) == Entry("preemption", "c:7:1001:100:1:200", sha256(yielded))
+    assert chain.job_of_life(chain.life(LIVED).ref) == KEY.text
+
+
 def test_what_was_forgotten_is_sealed_by_the_jobs_name() -> None:
     assert chain.forgotten(KEY.text) == Entry("forgotten", KEY.text, sha256('"c:7:1001:100"'))
 
@@ -162,7 +177,7 @@ def test_links_count_on_and_each_seals_the_one_before() -> None:
 
 ALL = Appended(
     [INTENT], [INTENT, INTENT], [EVENT], [CREDIT], [WOULD_BE], [REMARK, REMARK], [BINDING, BINDING], [TURN], [PIN],
-    [BATCH], [KEY.text],
+    [BATCH], [LIVED], [PREEMPTED], [KEY.text],
 )  # fmt: skip
 
 
@@ -171,13 +186,14 @@ def test_a_transactions_rows_are_linked_in_a_fixed_order_and_some_are_numbered_b
 
     assert [each.kind for each in links] == [
         "decision", "intent", "intent", "event", "credit", "would-be", "remark", "remark", "binding", "binding",
-        "breaker", "pin", "points", "forgotten",
+        "breaker", "pin", "points", "life", "preemption", "forgotten",
     ]  # fmt: skip
     assert [(each.seq, each.ref) for each in links[6:11]] == [(n, str(n)) for n in (17, 18, 19, 20, 21)]
     numbers = {kind: list(of) for kind, of in ALL.numbers(10).items()}
     assert numbers == {Kind.REMARK: [17, 18], Kind.BINDING: [19, 20], Kind.BREAKER: [21]}
     assert links[0] == extend(10, GENESIS, [chain.decision(INTENT)])[0]
-    last = (chain.breaker(21, TURN), chain.pin(PIN), chain.batch(BATCH), chain.forgotten(KEY.text))
+    one_each = (chain.pin(PIN), chain.batch(BATCH), chain.life(LIVED), chain.preemption(PREEMPTED))
+    last = (chain.breaker(21, TURN), *one_each, chain.forgotten(KEY.text))
     assert links[10:] == extend(20, links[9].hash, last)
 
 

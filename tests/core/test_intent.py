@@ -68,6 +68,28 @@ def test_the_owner_who_asked_for_a_signal_gets_it_and_the_grace() -> None:
     assert next_step(signalled, GOOD, 90.0) == Cancel()
 
 
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_an_end_of_the_signalled_life_is_the_stop_and_no_veto_comes_after_it(end: str, keep: bool) -> None:
+    signalled = at(State.SIGNALLED, signal=Signal("USR1", 30), changed_s=60.0, acted_s=60.0)
+    ended = replace(GOOD, phase=None, same_life=False, ending=Ending(end, 70.0), keep=keep)
+
+    assert next_step(signalled, ended, 71.0) == NoteCancelled()
+    assert next_step(signalled, replace(GOOD, phase=Phase.ENDING), 71.0) == NoteCancelled()
+    assert next_step(replace(signalled, state=State.CANCELLED), ended, 71.0) == Confirm(Ending(end, 70.0))
+    assert isinstance(next_step(replace(signalled, acted_s=None), ended, 71.0), GiveUp)
+
+
+@pytest.mark.parametrize(("tries", "step"), [(0, GiveUp), (1, Undo)])
+def test_a_requeue_after_the_signal_alone_is_no_undo_of_anything(tries: int, step: type) -> None:
+    cancelled = at(
+        State.CANCELLED, signal=Signal("USR1", 30), acted_s=60.0, cancel_tries=tries, action=StopAction.REQUEUE_HOLD
+    )
+    again = replace(GOOD, phase=Phase.PENDING, same_life=False, ending=Ending("REQUEUED", 70.0), next_life=Life(1, 70))
+
+    assert isinstance(next_step(cancelled, again, 71.0), step)
+
+
 @pytest.mark.parametrize("state", BEFORE_CANCEL)
 @pytest.mark.parametrize(
     ("change", "to"),

@@ -15,6 +15,7 @@ from evalstopd.core.model import Life, Phase
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import EndingQuery
 from evalstopd.undo import Caller, parse_target, undo
+from evalstopd.veto import keep
 from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
 from tests.e2e.slurm_world import AsUser, SlurmWorld
 
@@ -92,14 +93,18 @@ def test_our_hold_is_the_owners_to_release_an_admins_is_not_and_no_hold_a_strang
         lambda: bob.requeue_hold(job_id),
         lambda: bob.release(job_id),
         lambda: alice.release(other),
-        lambda: undo(alice, parse_target(other), Caller(slurm.alice, lambda: False), None),
         lambda: undo(bob, parse_target(job_id), Caller(slurm.bob, lambda: False), None),
+        lambda: undo(slurm.cluster, parse_target(other), Caller(0, lambda: True), None),
     ):
         with pytest.raises(Rejected):
             refused()
-    assert [job.held for job in slurm.cluster.look([job_id, other]).values()] == [True, True]
+    assert slurm.cluster.look([other])[other].comment == ""
+    with pytest.raises(Rejected, match=f"ask for 'scontrol release {other}'.*evalstop=keep by now, which stands"):
+        undo(alice, parse_target(other), Caller(slurm.alice, lambda: False), None)
+    held = slurm.cluster.look([job_id, other])
+    assert [(job.held, job.comment) for job in held.values()] == [(True, "mlflow_run=a"), (True, "evalstop=keep")]
     undo(alice, parse_target(job_id), Caller(slurm.alice, lambda: False), None)
-    undo(slurm.cluster, parse_target(other), Caller(0, lambda: True), None)
+    slurm.cluster.release(other)
     seen = slurm.cluster.look([job_id, other])
     assert [job.held for job in seen.values()] == [False, False]
     assert seen[job_id].comment == "mlflow_run=a evalstop=keep"
@@ -117,6 +122,26 @@ def test_an_owner_writes_the_comment_of_a_task_that_has_the_arrays_number(slurm:
     seen = slurm.cluster.look(tasks)
     assert [seen[task].comment for task in tasks] == ["", "", "evalstop=keep"]
     assert tasks[-1].partition("_")[0] == str(seen[tasks[-1]].raw_id)
+
+
+def test_an_arrays_id_vetoes_all_its_tasks_that_run_or_wait(slurm: SlurmWorld) -> None:
+    """Some run, some wait, one has ended; then tasks whose scripts wrote words of their own, which stay."""
+    array = slurm.submit_only(slurm.alice, "--gpus=1", "--array=0-6%3", "--comment=project=x")
+    alice = slurm.seen_by(users.ALICE)
+    first = [f"{array}_{task}" for task in range(3)]
+    slurm.until(lambda: all(job.phase is Phase.RUNNING for job in [*slurm.cluster.look(first).values()]))
+    slurm.rig.run("scancel", first[0])
+    slurm.until(lambda: slurm.cluster.look([f"{array}_3"])[f"{array}_3"].phase is Phase.RUNNING)
+    with pytest.raises(Rejected):
+        keep(slurm.seen_by(users.BOB), array)
+
+    assert keep(alice, array) == f"array {array}: its 6 tasks in the queue say evalstop=keep: they will not be stopped"
+    assert {job.comment for job in slurm.cluster.queue().jobs} == {"project=x evalstop=keep"}
+    for task in first[1:]:
+        alice.set_comment(task, f"mlflow_run=r{task}")
+    assert "its 6 tasks" in keep(alice, array)
+    seen = slurm.cluster.look(first[1:])
+    assert [seen[task].comment for task in first[1:]] == [f"mlflow_run=r{task} evalstop=keep" for task in first[1:]]
 
 
 def test_a_comment_outlives_a_requeue(slurm: SlurmWorld) -> None:

@@ -1,4 +1,4 @@
-"""`[[enforce.actions]]` under the real daemon: of two like jobs one is cancelled, one requeued and held."""
+"""How a job is stopped, under the real daemon: cancelled, requeued and held, or by the signal its owner asked for."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -57,3 +57,29 @@ def test_what_fits_an_entry_is_held_and_the_rest_cancelled(
     assert [kind for job in (usual, gentle) for kind, _ in site.events(job)].count("cancelling") == 2
     assert site.service.command("undo", gentle, user=ALICE).returncode == 0
     site.wait(lambda: site.intents(gentle)[0].state is State.UNDONE, "the held one is taken back")
+
+
+@pytest.mark.parametrize(
+    ("body", "end"),
+    [("trap 'kill $!; exit 0' USR1\n{trainer} &\nwait\n", "COMPLETED"), ("exec {trainer}\n", "FAILED")],
+    ids=["trap", "no trap"],
+)
+def test_an_end_on_the_owners_signal_is_a_stop(make_site: Callable[..., Site], body: str, end: str) -> None:
+    """A script that catches it and ends well, and one that is killed by it: confirmed, told of, undone, no evidence."""
+    site = make_site()
+    trainer = site.command(FALL, words="evalstop_signal=USR1@100")
+    job = site.cluster.sbatch(ALICE, "#!/bin/bash\n" + body.format(trainer=trainer), *HALF_A_NODE)
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].closed, "the end of the stop")
+    (intent,) = site.intents(job)
+    kinds = [kind for kind, _ in site.events(job)]
+
+    assert (intent.state, site.accounted(job)) == (State.CONFIRMED, end)
+    assert "cancelling" not in kinds
+    assert kinds.index("signalled") < kinds.index("confirmed") < kinds.index("telling")
+    assert f"the job ended as {end} after USR1, as its owner asked" in dict(site.events(job))["confirmed"]
+    run = site.run(intent.evidence.run_id)
+    assert (run["status"], run["tags"]["evalstop.state"]) == ("KILLED", "confirmed")
+    assert [row["fate"] for row in site.service.json("scorecard")["stops"]] == ["stopped"]
+    undone = site.service.command("undo", job, user=ALICE)
+    assert undone.returncode == 0, undone.stderr
+    assert f"evalstop_undo={job}" in undone.stdout

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,24 @@ def test_held_then_undone_by_its_owner_then_left_alone(make_site: MakeSite) -> N
     row = next(each for each in site.service.json("status") if each["job"] == job)
     assert (row["state"], row["credit"]) == ("undone", credit.gpu_hours)
     assert [each["gpu_hours"] for each in site.service.json("explain", job)["credits"]] == [credit.gpu_hours]
+
+
+def test_without_a_store_an_operator_cannot_lift_an_admins_hold(make_site: MakeSite) -> None:
+    """The account of the daemon, which may release any job, with settings that cannot be read; then with them."""
+    site = make_site()
+    job = site.cluster.sbatch(ALICE, "#!/bin/sh\nsleep 300\n", *WHOLE_NODE, "--comment=project=x")
+    site.wait(lambda: site.state(job) == "RUNNING" and site.watch(job) is None, "it runs, and is no business of ours")
+    site.cluster.run("scontrol", "requeuehold", job)
+    site.wait(lambda: shown(site, job, "%T %Q") == "PENDING 0", "the admin's hold")
+    command = [sys.executable, "-m", "evalstopd", "undo", job]
+    nowhere = {"EVALSTOPD_CONFIG": str(site.service.directory / "none.toml")}
+    blind = site.cluster.as_user(OPERATOR, command, env=nowhere)
+    seeing = site.service.command("undo", job, user=OPERATOR)
+
+    assert (blind.returncode, seeing.returncode) == (1, 1)
+    assert "is another user's, and without the store (" in blind.stderr
+    assert "none.toml" in blind.stderr
+    assert shown(site, job, "%T %Q %k") == "PENDING 0 project=x"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -16,7 +16,8 @@ class FakeCluster:
     """The Cluster port over a dictionary of jobs. `calls` are the scheduler calls made.
 
     `fixed` jobs may not be requeued; `requeued` are those that were requeued and held, each with its life. `caller`
-    is whose rights count, None for an operator's; the comments of `full` jobs take no word more.
+    is whose rights count, None for an operator's; the comments of `full` jobs take no word more, and on `admins` jobs
+    lies an admin's hold.
     """
 
     now_s: Callable[[], float]
@@ -30,6 +31,7 @@ class FakeCluster:
     put_backs: list[tuple[str, int]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
+    admins: set[str] = field(default_factory=set)
     caller: int | None = None
     steered: list[tuple[Steer, ...]] = field(default_factory=list)
     fixed_priority: set[str] = field(default_factory=set)
@@ -141,6 +143,8 @@ class FakeCluster:
         if job is None or job.phase is Phase.ENDED:
             raise Rejected("the job has already finished")
         self._allow(job)
+        if job_id in self.admins and self.caller is not None:
+            raise Rejected("the job was not released: Access/permission denied")
         self.jobs[job_id] = replace(job, held=False)
         self._schedule()
 
@@ -155,7 +159,12 @@ class FakeCluster:
         return {query: self.ended[query] for query in queries if query in self.ended}
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace a comment."""
+        """Replace a comment; an array's id means those of all its tasks in the queue."""
+        tasks = [each for each, job in self.jobs.items() if each.startswith(f"{job_id}_") and job.phase != Phase.ENDED]
+        if job_id not in self.jobs and tasks:
+            for task in tasks:
+                self.set_comment(task, comment)
+            return
         self._call("set_comment")
         if self.jobs[job_id].phase is Phase.ENDED:
             raise Rejected("the job has already finished")

@@ -471,6 +471,79 @@ def test_a_hold_that_is_not_ours_is_not_lifted(state: State) -> None:
     assert world.cluster.jobs[job].held
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_without_a_store_an_operator_undoes_nothing_of_anothers(ended: bool) -> None:
+    """He may release any job, and could not tell an admin's hold, or a user's own cancel, from a stop of ours."""
+    world = World()
+    job = world.cluster.submit(1001, 8)
+    world.cluster.requeue_hold(job)
+    if ended:
+        world.cluster.finish(job, "CANCELLED")
+    before = world.cluster.jobs[job]
+    with pytest.raises(Rejected, match="is another user's, and without the store nobody can tell"):
+        undo(world.cluster, parse_target(job), OPERATOR, None)
+
+    assert world.cluster.jobs[job] == before
+
+
+def test_with_a_store_an_operator_releases_what_we_hold() -> None:
+    world = World(REVERSIBLE)
+    job = stopped(world)
+
+    assert by(world, OPERATOR, job).done == "released"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cancel_tries": 0, "state": State.WARNED}, {"action": StopAction.CANCEL}],
+    ids=["only warned of", "cancelled"],
+)
+def test_a_hold_that_we_never_asked_for_is_not_lifted(change: dict[str, object]) -> None:
+    world = World(REVERSIBLE)
+    job = stopped(world)
+    intent = replace(intent_of(world, job), held_life=None, **change)  # type: ignore[arg-type]
+    with pytest.raises(Rejected):
+        undo(world.cluster, Target(job, intent), OPERATOR, None)
+
+    assert world.cluster.jobs[job].held
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_owner_whom_an_admins_hold_stops_is_told_what_to_do_and_what_stands(full: bool) -> None:
+    """The admin's release is the undo then, and the veto that is in the comment by then keeps the next life."""
+    world = World(REVERSIBLE)
+    job = stopped(world)
+    world.cluster.admins.add(job)
+    world.cluster.full |= {job} if full else set()
+    world.cluster.caller = 1001
+    with pytest.raises(Rejected) as refused:
+        undo_by_owner(world, job)
+    world.cluster.caller = None
+
+    assert f"only an admin can lift it: ask for 'scontrol release {job}'" in str(refused.value)
+    assert ("evalstop=keep by now, which stands" in str(refused.value)) is not full
+    assert ("its comment is as it was" in str(refused.value)) is full
+    assert ("evalstop=keep" in world.cluster.jobs[job].comment) is not full
+    world.cluster.release(job)
+    world.tick()
+    assert intents(world) == [(job, State.UNDONE)]
+
+
+class Lost(FakeCluster):
+    """A cluster that does not answer a release."""
+
+    def release(self, job_id: str) -> None:
+        raise Unavailable("scontrol release failed")
+
+
+def test_a_release_without_an_answer_leaves_no_change_unsaid() -> None:
+    world = World(REVERSIBLE)
+    world.cluster = Lost(world.clock.now_s)
+    job = stopped(world)
+    with pytest.raises(Unavailable, match=r"scontrol release failed; its comment says evalstop=keep by now.*try again"):
+        undo_by_owner(world, job)
+
+
 HOSTILE_PATHS = [
     "/a b/'x'",
     "/a\nb\x1b[31m;rm -rf $HOME",

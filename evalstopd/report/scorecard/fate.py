@@ -10,7 +10,7 @@ from evalstopd.core.model import Eval, Mode
 from evalstopd.core.noise import of_evals, spread
 from evalstopd.core.watch import Watch
 
-_ENDED_BY_US = (State.CANCELLED, State.CONFIRMED)
+_ENDED_BY_US = (State.SIGNALLED, State.CANCELLED, State.CONFIRMED)
 _HOUR_S = 3600.0
 
 
@@ -64,8 +64,11 @@ class StopRow:
 
 
 def first_decision(would_be: Sequence[WouldBeStop], intents: Sequence[Intent]) -> Decision | None:
-    """Return the earliest stop decided on a job; `done` if any of its intents ended it."""
-    done = any(each.state in _ENDED_BY_US or each.cancel_tries > 0 for each in intents)
+    """Return the earliest stop decided on a job; `done` if any of its intents acted on it.
+
+    A signal is an act, too: how a job that got one ends says nothing of the rule, whatever became of the stop.
+    """
+    done = any(each.state in _ENDED_BY_US or each.cancel_tries > 0 or each.acted_s is not None for each in intents)
     found = [(each.at_s, each.evidence) for each in would_be] + [(each.created_s, each.evidence) for each in intents]
     if not found:
         return None
