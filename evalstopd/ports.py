@@ -313,22 +313,29 @@ def to_admin(subject: str, text: str, kind: str, ref: str) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a message: sent, or why not."""
+    """What became of a message: sent, or why not; `logged`: it is in the daemon's log alone, which owners cannot read.
+
+    The admin reads that log, so the admin is told by it.
+    """
 
     message: Message
     sent: bool
     how: str = ""
+    logged: bool = False
 
     @property
     def event(self) -> str:
         """Return the kind of event that this is."""
+        if self.logged:
+            return "told" if self.message.for_admin else "logged"
         return "told" if self.sent else "not-told"
 
     @property
     def text(self) -> str:
         """Return the same in words."""
         whom = "the admin" if self.message.for_admin else "the owner"
-        what = f"{whom} {'was' if self.sent else 'could not be'} told ({self.message.kind})"
+        done = {"told": "was", "logged": "was not", "not-told": "could not be"}[self.event]
+        what = f"{whom} {done} told ({self.message.kind})"
         return f"{what}: {self.how}" if self.how else what
 
 

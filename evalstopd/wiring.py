@@ -83,6 +83,7 @@ from evalstopd.written import written
 # What one reading of accounting may print: more is asked for in smaller pieces.
 _HISTORY_CAP = 16 * 2**20
 _PATIENT_S = 60.0
+_KEEPER_LEAST_WAIT_S = 1.0
 NEED_LENGTHS = ("sjf-est", "srtf-est")
 
 
@@ -343,7 +344,7 @@ def undo_stop(name: str, config: Path | None) -> Undone:
     try:
         settings = load_settings(config)
         store = make_checked_store(settings)
-        target, ledger = _found(target, store), Ledger(store, SystemClock().now_s())
+        target, ledger = _found(target, store), Ledger(store, SystemClock())
         people = make_notifier(settings) if _channels(settings) else None  # our log is the caller's terminal
     except (Misconfigured, Unavailable, Fatal) as error:
         if config is not None:
@@ -427,8 +428,12 @@ def _tracker(settings: Settings) -> credentials.Found:
 
 
 def make_keeper(settings: Settings) -> KeeperClient:
-    """Return the client of the privileged helper."""
-    return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s)
+    """Return the client of the privileged helper; a pass waits briefly for an answer.
+
+    For a tenth of a tick: as many slow owners as the keeper serves at a time fit into the half tick of pins.
+    """
+    wait_s = max(_KEEPER_LEAST_WAIT_S, settings.daemon.tick_s / 10)
+    return KeeperClient(settings.keeper.socket, settings.keeper.time_limit_s, wait_s)
 
 
 def make_notifier(settings: Settings) -> Notifier:
@@ -582,7 +587,14 @@ def _switch(settings: Settings) -> str:
 
 def _telling(settings: Settings) -> str:
     channels = _channels(settings)
-    return Several(channels).check() if channels else "messages go to the daemon's log"
+    if channels:
+        return Several(channels).check()
+    if settings.rules.rung < Rung.WARN:
+        return "messages go to the daemon's log"
+    raise Unavailable(
+        f"owners are told nothing: on the {settings.rules.rung.word} rung messages go to the daemon's log alone, which "
+        'they cannot read; add "smtp" or "command" to notify.kinds'
+    )
 
 
 def preemption(settings: Settings) -> str:

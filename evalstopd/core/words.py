@@ -30,12 +30,12 @@ def is_cap_code(code: str, intent: Intent) -> bool:
     return code.startswith(f"cap {intent.created_s:.0f} ")
 
 
-def when(intent: Intent) -> str:
-    """Return when it will be done."""
+def when(intent: Intent, since: str = "the decision") -> str:
+    """Return when it will be done; `since` says what the notice runs from."""
     if intent.rung < Rung.ENFORCE:
         return "nothing will be done"
     notice_s = max(0.0, intent.not_before_s - intent.created_s)
-    return f"not before {notice_s:.0f} seconds from the decision" if notice_s else "at once"
+    return f"not before {notice_s:.0f} seconds from {since}" if notice_s else "at once"
 
 
 def how(action: StopAction) -> str:
@@ -129,7 +129,7 @@ def early_state(early: EarlyWarning) -> str:
     if early.told_s is not None:
         return f"the owner was told {at}"
     if early.failed:
-        return f"the owner could not be told {at}: {early.failed}"
+        return f"the owner was not told {at}: {early.failed}"
     return f"whether the owner was told {at} is not known"
 
 

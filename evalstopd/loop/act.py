@@ -105,20 +105,31 @@ class Acts:
     # --- steps that touch no running job
 
     def _warn(self, intent: Intent) -> Intent:
-        """Tell the owner once: the message is recorded as being sent first, and never sent again."""
+        """Tell the owner once: the message is recorded as being sent first, and never sent again.
+
+        The notice runs from there by the clock, whatever becomes of the message: no mail server delays a stop.
+        """
         if intent.told_s is not None:
             intent = self.scene.moved(intent, State.WARNED, told_before(intent))
         elif intent.telling == WARNING:
             told = "whether the owner was told is unknown: the message is not sent again"
-            intent = self.scene.moved(intent, State.WARNED, told, telling="")
+            intent = self.scene.moved(intent, State.WARNED, told, telling="", not_before_s=self._noticed_s(intent))
         else:
-            text = f"{sentence(intent)}; {_notice(intent)}; {veto_line(intent)}"
-            intent = self.scene.ledger.note(intent, "warning", text, telling=WARNING)
-            receipt = self.scene.tell(intent, WARNING, "your job is past its best", text)
-            told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
-            intent = self.scene.moved(intent, State.WARNED, told, telling=telling)
+            intent = self._tell(intent)
         self.scene.tag_later(intent)
         return intent
+
+    def _tell(self, intent: Intent) -> Intent:
+        text = f"{sentence(intent)}; {_notice(intent)}; {veto_line(intent)}"
+        intent = self.scene.ledger.note(intent, "warning", text, telling=WARNING)
+        receipt = self.scene.tell(intent, WARNING, "your job is past its best", text)
+        told, telling = (receipt.text, "") if receipt is not None else (UNDER_WAY, WARNING)
+        noticed_s = self._noticed_s(intent)
+        return self.scene.moved(intent, State.WARNED, told, telling=telling, not_before_s=noticed_s)
+
+    def _noticed_s(self, intent: Intent) -> float:
+        """Return when the notice of an intent ends whose owner is being told now."""
+        return self.scene.ledger.now_s + max(0.0, intent.not_before_s - intent.created_s)
 
     def _promote(self, intent: Intent, pin: Pin) -> Intent:
         return self._promote_model(intent, pin) if pin.state is PinState.LOGGED else self._publish(intent, pin)
@@ -151,8 +162,12 @@ class Acts:
         place = self.scene.desk.place(pin)
         if place is None:
             return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
+        shares = self.scene.desk.shares
+        if not shares.left(place.uid, held=True):
+            return intent
         try:
-            report = self.scene.ports.keeper.publish(place)
+            with shares.of(place.uid):
+                report = self.scene.ports.keeper.publish(place)
         except (Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
             return self._lost(intent, pin, str(error))
         except Unavailable as error:
@@ -294,4 +309,5 @@ class Acts:
 
 def _notice(intent: Intent) -> str:
     """Return when and how the job will be stopped, if it will be."""
-    return when(intent) if intent.rung < Rung.ENFORCE else f"{when(intent)}; {how(intent.action)}"
+    at = when(intent, "this message")
+    return at if intent.rung < Rung.ENFORCE else f"{at}; {how(intent.action)}"

@@ -1,4 +1,4 @@
-"""The ledger of intents: each change is committed together with its event, before anything else happens."""
+"""The ledger of intents: each change is committed with its event and its own time, before anything else happens."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,17 +6,22 @@ from typing import Any
 from evalstopd.core.credit import credit_of
 from evalstopd.core.intent import Intent, IntentEvent, State, move
 from evalstopd.core.watch import Watch
-from evalstopd.ports import Changes, Store
+from evalstopd.ports import Changes, Clock, Store
 
 NOTHING_ELSE = Changes()
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Writes intents and their append-only events at one moment of time."""
+    """Writes intents and their append-only events, each at the clock's time: a pass may take minutes."""
 
     store: Store
-    now_s: float
+    clock: Clock
+
+    @property
+    def now_s(self) -> float:
+        """Return the time by the clock, in seconds since the epoch."""
+        return self.clock.now_s()
 
     def note(self, intent: Intent, kind: str, text: str, **fields: Any) -> Intent:
         """Commit an event, and changed fields if any, without a change of state."""
@@ -35,9 +40,10 @@ class Ledger:
 
         Raises ValueError for an intent that has stopped nothing, Rejected where somebody else undid it meanwhile.
         """
-        credit = credit_of(intent, self.now_s, how)
+        now_s = self.now_s
+        credit = credit_of(intent, now_s, how)
         also = Changes(watches=(watch,) if watch is not None else (), credits=(credit,))
-        undone = replace(move(intent, State.UNDONE, self.now_s), note=how)
+        undone = replace(move(intent, State.UNDONE, now_s), note=how)
         return self._commit(undone, State.UNDONE.value, f"{how}; {credit.gpu_hours:.3f} GPU-hours credited", also)
 
     def _commit(self, intent: Intent, kind: str, text: str, also: Changes = NOTHING_ELSE) -> Intent:

@@ -1,7 +1,8 @@
 """Pin each wanted checkpoint as its owner, before the trainer rotates it away; drop what is no candidate any more."""
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstopd.core.missing import is_sought, lot
@@ -10,6 +11,7 @@ from evalstopd.core.watch import Pin, PinState, Watch
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
+from evalstopd.loop.shares import Shares
 from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 
 _UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
@@ -22,8 +24,8 @@ _NOT_COMING = 2  # evals after which a checkpoint that is not there is not comin
 class PinDesk:
     """The keeper's calls for one pass; `watches` are as this pass recorded them, `held` what open intents keep.
 
-    After `until_s` only what an open intent waits for is still served: one owner's slow files must not cost the
-    others their pass. `mute` says why the tracker is not asked for logged models any more in this pass.
+    `shares` bounds the keeper's time, each owner's and all together: one owner's slow files must not cost the others
+    their pass. `mute` says why the tracker is not asked for logged models any more in this pass.
     """
 
     ports: Ports
@@ -31,20 +33,32 @@ class PinDesk:
     watches: Mapping[JobKey, Watch]
     candidates: int
     tally: Tally
+    shares: Shares
     held: frozenset[tuple[JobKey, int]] = frozenset()
-    until_s: float = float("inf")
     mute: list[str] = field(default_factory=list)
 
     def serve(self, pins: Sequence[Pin]) -> tuple[Pin, ...]:
         """Pin what is wanted, then drop what is surplus, as far as the pass's time goes; return all as they stand."""
         after = {(pin.key, pin.step): pin for pin in pins}
-        for pin in sorted(pins, key=self._urgency):
-            if self._may_touch(pin) and self._is_time(pin):
+        for pin in self._in_turn(pins):
+            if self._may_touch(pin):
                 self._tend(after, pin)
         for pin in _surplus(after.values(), self.watches, self.candidates):
             if self._may_touch(pin) and (pin.key, pin.step) not in self.held:
                 self._keep(after, self._drop(pin))
         return tuple(after.values())
+
+    def _in_turn(self, pins: Sequence[Pin]) -> Iterator[Pin]:
+        """Yield what is to be asked for now, one of each owner in turn, each owner's own in the order of urgency."""
+        own: dict[int, deque[Pin]] = defaultdict(deque)
+        for pin in sorted(pins, key=self._urgency):
+            if pin.state in (PinState.WANTED, PinState.OUTDATED) and self._is_time(pin):
+                own[pin.key.uid].append(pin)
+        while own:
+            # Whose stop waits is not before the others: he has more of the pass, they may lose what is new.
+            for uid in sorted(own, key=lambda uid: self._urgency(own[uid][0])[1:]):
+                yield own[uid].popleft()
+            own = {uid: rest for uid, rest in own.items() if rest}
 
     def _urgency(self, pin: Pin) -> tuple[bool, int, float, float]:
         """What an open stop waits for comes first, what failed before comes last.
@@ -73,7 +87,8 @@ class PinDesk:
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
         stopped = self.ports.should_stop() or self.ports.kill_switch.engaged()
-        late = self.ports.clock.now_s() > self.until_s and (pin.key, pin.step) not in self.held
+        uid, held = pin.key.uid, (pin.key, pin.step) in self.held
+        late = uid in self.shares.silent or not self.shares.left(uid, held=held)
         return one is not None and one.standing.terms.rung >= Rung.WARN and not (stopped or late)
 
     def _keep(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> Pin:
@@ -87,7 +102,8 @@ class PinDesk:
         if place is None:
             return self._not_yet(pin, _UNTOLD)
         try:
-            report = self.ports.keeper.pin(place)
+            with self.shares.of(place.uid):
+                report = self.ports.keeper.pin(place)
         except (CheckpointMissing, CheckpointIncomplete) as error:
             guessed = place.output_dir.endswith(f"/{self.watches[pin.key].run_id}/checkpoints")
             return self._not_yet(pin, f"{_UNTOLD}; where Lightning saves: {error}" if guessed else str(error))
@@ -98,6 +114,7 @@ class PinDesk:
             return replace(pin, state=PinState.LOST, why=str(error))
         except Unavailable as error:
             self.tally.trouble(f"keeper: {error}")
+            self.shares.silent.add(place.uid)
             return pin
         self.tally.add("pinned")
         return replace(
@@ -162,9 +179,12 @@ class PinDesk:
         if place is None:
             return False
         try:
-            self.ports.keeper.drop(place)
+            with self.shares.of(place.uid):
+                self.ports.keeper.drop(place)
         except (Unavailable, Rejected, CheckpointFailed, CheckpointMissing, CheckpointIncomplete) as error:
             self.tally.trouble(f"keeper: {error}")
+            if isinstance(error, Unavailable):
+                self.shares.silent.add(place.uid)
             return False
         return True
 

@@ -72,7 +72,7 @@ class Preempting:
 
     @property
     def _now_s(self) -> float:
-        return self.scene.ledger.now_s
+        return self.scene.seen.snapshot.now_s
 
     @property
     def _cluster(self) -> str:
@@ -192,9 +192,9 @@ class Preempting:
 
     def _ask(self, room: Room) -> None:
         """Look at all of them again; record that they are asked for, then ask."""
-        asked = [_request(each, room, self._now_s) for each in room.victims]
+        asked = [_request(each, room, self.scene.ledger.now_s) for each in room.victims]
         if self._stands(asked) and all(self._verified(each.key) for each in room.victims):
-            said = tuple(Remark(each.key.text, YIELDED, _told(each), self._now_s) for each in asked)
+            said = tuple(Remark(each.key.text, YIELDED, _told(each), self.scene.ledger.now_s) for each in asked)
             self._put_back(asked, said)
 
     def _ask_again(self, asked: Sequence[Preemption]) -> None:
@@ -227,10 +227,12 @@ class Preempting:
         pins = [pin for pin in self.scene.pins.values() if pin.key == key and pin.safe]
         newest: Pin | None = max(pins, key=lambda pin: pin.wanted_s, default=None)
         place = self.scene.desk.place(newest) if newest is not None else None
-        if place is None:
+        shares = self.scene.desk.shares
+        if place is None or not shares.left(place.uid, held=True):
             return False
         try:
-            self.scene.ports.keeper.verify(place)
+            with shares.of(place.uid):
+                self.scene.ports.keeper.verify(place)
         except _BROKEN as error:
             self.scene.tally.trouble(f"job {key.job_id} keeps its GPUs, its checkpoint could not be verified: {error}")
             return False

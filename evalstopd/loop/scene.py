@@ -17,6 +17,7 @@ from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.observe import Observation, ending_query
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
+from evalstopd.loop.telling import count
 from evalstopd.ports import EndingQuery, Message, Ports, Receipt
 
 
@@ -56,7 +57,9 @@ class Scene:
 
     def tell(self, intent: Intent, kind: str, subject: str, text: str) -> Receipt | None:
         """Send the owner one message; None where only a later pass will know what became of it."""
-        return self.ports.notifier.tell(Message(intent.key, intent.user, subject, text, kind, intent.id))
+        receipt = self.ports.notifier.tell(Message(intent.key, intent.user, subject, text, kind, intent.id))
+        count(self.tally, receipt)
+        return receipt
 
     def may_write(self, intent: Intent) -> bool:
         """Writing to a run needs the proof both ways, now or, once the job is over, at the decision."""

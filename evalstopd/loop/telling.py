@@ -23,14 +23,21 @@ def early_remark(watch: Watch, now_s: float) -> Remark:
     return Remark(watch.key.text, EARLY, nearing(watch), now_s)
 
 
-def tell_early(ports: Ports, warned: Sequence[Watch], now_s: float, tally: Tally) -> None:
+def tell_early(ports: Ports, warned: Sequence[Watch], tally: Tally) -> None:
     """Tell owners that their jobs are one step from a stop; that they are being told is committed already."""
     for watch in warned:
         message = Message(watch.key, watch.user, "your job is close to a stop", nearing(watch), EARLY, _ref(watch))
         receipt = _withheld(ports, message) or ports.notifier.tell(message)
         tally.add("warned early")
+        count(tally, receipt)
         if receipt is not None:
-            ports.store.record(_outcome(watch, receipt, now_s))
+            ports.store.record(_outcome(watch, receipt, ports.clock.now_s()))
+
+
+def count(tally: Tally, receipt: Receipt | None) -> None:
+    """Count a message that did not reach its owner: a site that watches its figures sees a broken mail server there."""
+    if receipt is not None and not receipt.sent and not receipt.message.for_admin:
+        tally.add("not told")
 
 
 def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float) -> None:
@@ -56,7 +63,7 @@ def book_receipts(ports: Ports, book: Book, receipts: Sequence[Receipt], now_s: 
     """
     watches = {watch.key: watch for watch in book.watches}
     intents = {intent.id: intent for intent in book.intents}
-    ledger = Ledger(ports.store, now_s)
+    ledger = Ledger(ports.store, ports.clock)
     for receipt in receipts:
         message = receipt.message
         watch, intent = watches.get(message.key), intents.get(message.ref)

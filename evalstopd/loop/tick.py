@@ -23,11 +23,11 @@ from evalstopd.loop.preempt import Preempting
 from evalstopd.loop.priorities import Ordering
 from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
-from evalstopd.loop.telling import book_admins, book_receipts, tell_early
+from evalstopd.loop.shares import Shares
+from evalstopd.loop.telling import book_admins, book_receipts, count, tell_early
 from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
-_PIN_TIME_S = 20.0
 _LOG_TIME_S = 10.0
 
 
@@ -98,7 +98,7 @@ class Loop:
         seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         # Before the stops: who gets the GPUs that they free is decided by then.
         self.ordering.serve(seen.snapshot, book, tally)
-        self._act(seen, book, judgement, decisions, now_s, tally)
+        self._act(seen, book, judgement, decisions, tally)
 
     def _decisions(self, seen: Observation, book: Book, judgement: Judgement, now_s: float) -> tuple[Decision, ...]:
         """Return what was decided lately, this pass included, where caps and breakers need to know it."""
@@ -114,6 +114,8 @@ class Loop:
         tally.cluster = queue.cluster
         book = self.ports.store.book(queue.cluster)
         receipts = self.ports.notifier.receipts()
+        for each in receipts:
+            count(tally, each)
         book = book_receipts(self.ports, book, receipts, now_s)
         book_admins(self.ports.store, receipts, now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
@@ -132,18 +134,17 @@ class Loop:
         book: Book,
         judgement: Judgement,
         decisions: Sequence[Decision],
-        now_s: float,
         tally: Tally,
     ) -> None:
         watches = {each.key: each for each in (*book.watches, *judgement.changes.watches)}
         intents = (*book.intents, *judgement.changes.intents)
         held = frozenset((each.key, each.evidence.kept_step) for each in intents if not each.closed)
-        until_s = self.ports.clock.now_s() + min(_PIN_TIME_S, seen.rules.tick_s / 2)
-        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, held, until_s)
+        shares = Shares(self.ports.clock, self.ports.clock.now_s(), seen.rules.tick_s)
+        desk = PinDesk(self.ports, seen, watches, seen.rules.candidates, tally, shares, held)
         # What can be lost comes first: a trainer may rotate its best checkpoint away at any moment.
         pins = desk.serve((*book.pins, *judgement.changes.pins))
-        tell_early(self.ports, judgement.plan.warned, now_s, tally)
-        ledger = Ledger(self.ports.store, now_s)
+        tell_early(self.ports, judgement.plan.warned, tally)
+        ledger = Ledger(self.ports.store, self.ports.clock)
         scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import shutil
+import signal
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +94,22 @@ def test_a_time_out_in_the_keeper_is_a_failure_worth_another_try(place: World) -
     place.save()
     with keeper(place.root, "--time-limit-s", "0.001") as slow, pytest.raises(CheckpointFailed, match="timed out"):
         KeeperClient(slow.path, 30).pin(at(place))
+
+
+@as_root
+def test_the_keeper_goes_on_with_what_nobody_waits_for_and_the_answer_is_taken_later(
+    place: World, running: Keeper
+) -> None:
+    place.save()
+    hasty = KeeperClient(running.path, 60, 0.001)
+    running.process.send_signal(signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="still at work"):
+        hasty.pin(at(place))
+    running.process.send_signal(signal.SIGCONT)
+    made = patiently(lambda: hasty.pin(at(place)))
+
+    assert made == KeeperClient(running.path, 60).verify(at(place))
+    assert patiently(lambda: hasty.publish(at(place))).path == str(place.home / "best")
 
 
 @as_root
@@ -228,3 +246,79 @@ def test_a_log_of_the_known_shape_is_taken(tmp_path: Path) -> None:
         log = client.log(PinPlace(1000, "/x", "c-1-1", 1))
 
     assert log == OwnerLog("trainer_state.json", "f" * 64, {"m": ((1, 0.5),)})
+
+
+@contextlib.contextmanager
+def slowly(path: Path) -> Iterator[tuple[KeeperClient, list[dict[str, object]], threading.Semaphore]]:
+    """Give a client that waits for 50 ms, what its keeper was asked, and what lets that one answer once more."""
+    asked: list[dict[str, object]] = []
+    may, over = threading.Semaphore(0), threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            with contextlib.suppress(TimeoutError):
+                peer, _ = listener.accept()
+                with peer:
+                    asked.append(json.loads(peer.recv(70_000)))
+                    may.acquire()
+                    step = asked[-1]["step"]
+                    with contextlib.suppress(OSError):
+                        peer.send(told(path=f"/x/.evalstop/c-1-1/step-{step}"))
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(0.05)
+        server = threading.Thread(target=serve)
+        server.start()
+        yield KeeperClient(path, 60, 0.05), asked, may
+        over.set()
+        may.release(10)
+        server.join()
+
+
+def patiently(ask: Callable[[], PinReport]) -> PinReport:
+    """Ask until there is an answer, as one pass after the other does."""
+    until_s = time.monotonic() + 60.0
+    while time.monotonic() < until_s:
+        with contextlib.suppress(Unavailable):
+            return ask()
+    raise AssertionError("no answer within a minute")
+
+
+def test_what_takes_longer_than_a_pass_waits_goes_on_and_is_asked_for_once(tmp_path: Path) -> None:
+    place = PinPlace(7, "/x/run", "c-1-1", 1)
+    with slowly(tmp_path / "s") as (client, asked, may):
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="still at work"):
+                client.pin(place)
+        may.release()
+        report = patiently(lambda: client.pin(place))
+
+    assert report.path == "/x/.evalstop/c-1-1/step-1"
+    assert len(asked) == 1
+
+
+def test_an_answer_that_comes_while_another_is_asked_for_is_kept_for_who_asks_again(tmp_path: Path) -> None:
+    first, second = PinPlace(7, "/x/run", "c-1-1", 1), PinPlace(7, "/x/run", "c-1-1", 2)
+    with slowly(tmp_path / "s") as (client, asked, may):
+        with pytest.raises(Unavailable, match="still at work"):
+            client.pin(first)
+        with pytest.raises(Unavailable, match="another request of this owner's"):
+            client.pin(second)
+        may.release(2)
+        assert patiently(lambda: client.pin(second)).path.endswith("step-2")
+        assert client.pin(first).path.endswith("step-1")
+
+    assert [each["step"] for each in asked] == [1, 2]
+
+
+def test_another_owners_request_waits_for_none_that_is_under_way(tmp_path: Path) -> None:
+    with slowly(tmp_path / "s") as (client, asked, may):
+        with pytest.raises(Unavailable):
+            client.pin(PinPlace(7, "/x/run", "c-1-1", 1))
+        may.release(2)
+        assert patiently(lambda: client.pin(PinPlace(8, "/x/run", "c-1-1", 2))).path.endswith("step-2")
+        assert patiently(lambda: client.pin(PinPlace(7, "/x/run", "c-1-1", 1))).path.endswith("step-1")
+
+    assert len(asked) == 2

@@ -76,6 +76,8 @@ def make_site(
         settings: dict[str, dict[str, object]] = {
             "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC},
             "enforce": {"override": "a test", "notice_s": 0},
+            # The log alone tells no owner anything.
+            "notify": {"kinds": ["log", "command"], "command": ["/bin/true"]},
             "caps": {"stops": 1000, "stops_per_account": 1000, "gpu_share": 1.0, "breaker_decisions": 1000},
             "mlflow": {"tracking_uri": mlflow_server.uri, "time_limit_s": 2.0},
             "trust": {"open_mlflow": "a test"},

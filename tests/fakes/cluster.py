@@ -8,7 +8,7 @@ from evalstopd.core.shift import Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
-USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave"}
+USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave", 1005: "erin"}
 
 
 @dataclass(slots=True)

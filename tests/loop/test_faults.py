@@ -126,7 +126,7 @@ def test_a_checkpoint_the_keeper_fails_on_is_given_up_and_costs_the_others_nothi
 
 def test_pins_stop_when_the_pass_has_no_time_left_and_go_on_in_the_next() -> None:
     world = World(replace(RULES, tick_s=30.0))
-    jobs = [world.train(f"r{n}") for n in range(3)]
+    jobs = [world.train(f"r{n}", uid=1001 + n) for n in range(3)]
 
     class Slow:
         def __getattr__(self, name: str):  # type: ignore[no-untyped-def]

@@ -13,7 +13,7 @@ from evalstopd.loop.ledger import Ledger
 from evalstopd.store.memory import MemoryStore
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.world import RISE_AND_FALL, RULES, FakeNotifier, World
+from tests.fakes.world import RISE_AND_FALL, RULES, FakeClock, FakeNotifier, World
 from tests.loop.told import credits_of, events, intents, undo_by_owner
 
 REVERSIBLE = replace(RULES, action=StopAction.REQUEUE_HOLD)
@@ -321,7 +321,7 @@ def test_words_that_name_no_stopped_job_do_nothing(words: str) -> None:
 
 def by(world: World, caller: Caller, job: str, *, writes: bool = True) -> Undone:
     target = Target(job, intent_of(world, job))
-    return undo(world.cluster, target, caller, Ledger(world.store, world.clock.now_s()) if writes else None)
+    return undo(world.cluster, target, caller, Ledger(world.store, world.clock) if writes else None)
 
 
 def test_an_operator_books_the_credit_of_a_cancelled_job_at_once_and_once() -> None:
@@ -346,7 +346,7 @@ def test_an_owner_is_told_of_a_stop_that_an_operator_undid_and_booked_once(later
     job = stopped(world)
     people = FakeNotifier(later=later)
     for caller in (OPERATOR, OPERATOR):
-        undo(world.cluster, Target(job, intent_of(world, job)), caller, Ledger(world.store, 2000.0), people)
+        undo(world.cluster, Target(job, intent_of(world, job)), caller, Ledger(world.store, FakeClock(2000.0)), people)
     world.tick()
     (message,) = people.told
 
@@ -361,7 +361,7 @@ def test_an_owner_who_undoes_a_stop_is_not_told_what_he_did() -> None:
     world = World()
     job = stopped(world)
     people = FakeNotifier()
-    undo(world.cluster, Target(job, intent_of(world, job)), ALICE, Ledger(world.store, 2000.0), people)
+    undo(world.cluster, Target(job, intent_of(world, job)), ALICE, Ledger(world.store, FakeClock(2000.0)), people)
 
     assert people.told == []
     assert len(credits_of(world)) == 1
@@ -380,7 +380,9 @@ class ReadOnly(MemoryStore):
 def test_an_owner_who_may_not_write_the_store_gets_the_command_and_the_credit_later() -> None:
     world = World()
     job = stopped(world)
-    done = undo(world.cluster, Target(job, intent_of(world, job)), ALICE, Ledger(ReadOnly(world.store), 2000.0))
+    done = undo(
+        world.cluster, Target(job, intent_of(world, job)), ALICE, Ledger(ReadOnly(world.store), FakeClock(2000.0))
+    )
 
     assert (done.done, done.booked) == ("resume", False)
     assert "once the daemon sees that job in the queue" in done.lines[-1]

@@ -15,9 +15,10 @@ from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged
 from evalstopd.checks import CheckResult
 from evalstopd.core.intent import State
+from evalstopd.core.model import Rung
 from evalstopd.errors import Misconfigured
 from evalstopd.loop import Loop, Stance
-from evalstopd.settings import Settings, load_settings
+from evalstopd.settings import RuleSettings, Settings, load_settings
 from evalstopd.wiring import make_checks, make_notifier
 from tests.fakes.mail_server import MailServer
 from tests.fakes.world import RISE_AND_FALL, RULES, World
@@ -128,6 +129,15 @@ def test_the_check_asks_the_mail_server_and_looks_for_the_program_and_sends_noth
     assert not gone.good
     assert "Connection refused" in gone.text
     assert answer(Settings()).text == "messages go to the daemon's log"
+
+
+@pytest.mark.parametrize("rung", [Rung.WARN, Rung.ENFORCE])
+def test_the_log_alone_is_not_well_where_owners_are_to_be_told(rung: Rung) -> None:
+    found = answer(Settings(rules=RuleSettings(rung=rung)))
+
+    assert not found.good
+    assert f"on the {rung.word} rung messages go to the daemon's log alone" in found.text
+    assert 'add "smtp" or "command" to notify.kinds' in found.text
 
 
 @pytest.mark.parametrize(

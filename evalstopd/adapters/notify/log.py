@@ -1,4 +1,4 @@
-"""The notifier that every site has: the daemon's own log."""
+"""The notifier that every site has: the daemon's own log, which the admin reads and owners cannot."""
 
 import logging
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ class LogNotifier:
     def tell(self, message: Message) -> Receipt:
         """Log one message."""
         _log.warning("to %s about %s: %s: %s", *map(_line, _parts(message)))
-        return Receipt(message, sent=True)
+        return Receipt(message, sent=False, how="the message is in the daemon's log alone", logged=True)
 
     def receipts(self) -> Sequence[Receipt]:
-        """Return nothing: what was told was told at once."""
+        """Return nothing: what was logged was logged at once."""
         return ()
 
     def close(self) -> None:
