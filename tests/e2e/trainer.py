@@ -111,7 +111,7 @@ def link(run_id: str, words: str) -> None:
 
 def save(output: Path, step: int, log: list[dict[str, float]]) -> None:
     folder = output / f"checkpoint-{step}"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)  # a life that starts anew writes over what the one before left
     header = json.dumps({"step": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", step))
     (folder / "trainer_state.json").write_text(json.dumps({"global_step": step, "log_history": log}))
