@@ -61,6 +61,10 @@ class Site:
         events = self.store.events_of([intent.id for intent in self.intents(job)])
         return [(event.kind, event.text) for event in events]
 
+    def kinds(self, job: str) -> set[str]:
+        """Return the kinds of a job's events; what became of a message may come after what follows it."""
+        return {kind for kind, _ in self.events(job)}
+
     def remarks(self) -> list[tuple[str, str, str]]:
         """Return every report line on a watched job: job, kind, text."""
         keys = [watch.key for watch in self.store.recent(100)]

@@ -35,7 +35,7 @@ def test_the_gpus_that_a_stop_frees_go_to_the_job_that_the_policy_names(make_sit
     sleeper = "#!/bin/sh\nexec sleep 300\n"
     long = site.cluster.sbatch(ALICE, sleeper, *NODE, "--time=90")
     short = site.cluster.sbatch(BOB, sleeper, *NODE, "--time=10")
-    site.wait(lambda: site.events(falling)[-1:] and site.events(falling)[-1][0] == "handed", "the stop and its heir")
+    site.wait(lambda: {"told", "handed"} <= site.kinds(falling), "the stop and its heir")
     (intent,) = site.intents(falling)
 
     assert intent.state is State.CONFIRMED

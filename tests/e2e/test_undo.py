@@ -68,7 +68,7 @@ def test_held_then_undone_by_its_owner_then_left_alone(make_site: MakeSite) -> N
     site = make_site(enforce=REVERSIBLE)
     job, healthy = fall(site), site.train(BOB, RISE)
     waiting = site.cluster.sbatch(BOB, "#!/bin/sh\nsleep 300\n", *WHOLE_NODE)
-    site.wait(lambda: site.events(job)[-1:] and site.events(job)[-1][0] == "handed", "the stop and its heirs", 90.0)
+    site.wait(lambda: {"told", "handed"} <= site.kinds(job), "the stop and its heirs", 90.0)
     intent = site.intents(job)[0]
 
     assert intent.state is State.HELD
