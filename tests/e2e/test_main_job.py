@@ -126,9 +126,11 @@ def test_a_tick_whose_store_is_away_acts_on_nothing(make_site: MakeSite) -> None
     job = site.train(ALICE, FALL)
     site.wait(lambda: [i for i in site.intents(job) if i.state is State.WARNED], "the warning")
     os.rename(site.service.database, f"{site.service.database}.away")
+    before = site.service.log.stat().st_size
+    site.wait(lambda: site.service.log.read_text()[before:].count("nothing done") >= 8, "ticks without a store")
     site.service.database.mkdir()
     before = site.service.log.stat().st_size
-    site.wait(lambda: site.service.log.read_text()[before:].count("file was replaced") >= 8, "ticks without a store")
+    site.wait(lambda: site.service.log.read_text()[before:].count("file was replaced") >= 8, "ticks beside another")
     assert site.state(job) == "RUNNING"
     site.service.database.rmdir()
     os.rename(f"{site.service.database}.away", site.service.database)
