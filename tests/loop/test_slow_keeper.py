@@ -141,3 +141,15 @@ def test_requests_a_little_below_the_limit_stop_at_the_owners_share() -> None:
 
     assert keeper.calls.count((BOB, "pin")) == 3
     assert keeper.calls.count((CAROL, "pin")) == 5
+
+
+def test_a_site_that_polls_often_has_no_shorter_pins_for_it() -> None:
+    """A request of the keeper takes longer than a tick: what is there is pinned in the pass all the same."""
+    world = World(replace(RULES, tick_s=0.4), gpus=64)
+    world.keeper = keeper = SlowKeeper(world=world, slow_s=dict.fromkeys((ALICE, BOB, CAROL), 0.5))
+    for number, uid in enumerate((ALICE, ALICE, BOB, CAROL)):
+        job = world.train(f"r{number}", uid)
+        world.evaluate(job, f"r{number}", 10, 0.5)
+    world.tick(0.4)
+
+    assert len(keeper.pins) == 4

@@ -1,6 +1,6 @@
 """Walks what MLflow lists page by page; where a page is longer than we read of any answer, by smaller ones."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Answer, Asks
@@ -13,9 +13,20 @@ def pages(http: Asks, path: str, asked: Mapping[str, object], size: int) -> Iter
 
     TooLong: a single entry is beyond what is read of any answer.
     """
+
+    def ask(token: str) -> Answer:
+        nonlocal size
+        answer, size = _page(http, path, {**asked, "page_token": token} if token else asked, size)
+        return answer
+
+    return walked(ask)
+
+
+def walked(ask: Callable[[str], Answer]) -> Iterator[Answer]:
+    """Yield the answers from the first page on; `ask` gets its token. Raises Unavailable where they go round."""
     token, seen = "", {""}
     while True:
-        answer, size = _page(http, path, {**asked, "page_token": token} if token else asked, size)
+        answer = ask(token)
         yield answer
         token = fields.text(answer.body.get("next_page_token"), "page token")
         if not token:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Answer, Asks
+from evalstopd.adapters.mlflow.pages import walked
 from evalstopd.adapters.mlflow.problems import TooMuch, about_one
 from evalstopd.core.model import Point
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import Rejected
 from evalstopd.ports import RunQuery
 
 _LONGEST_METRIC = 250
@@ -45,19 +46,17 @@ def history(http: Asks, query: RunQuery, caps: Caps) -> tuple[Point, ...]:
 
 
 def _pages(http: Asks, query: RunQuery, caps: Caps) -> Iterator[Answer]:
-    end_at, size, token, seen = time.monotonic() + caps.seconds, 0, "", {""}
-    for _ in range(caps.pages):
+    end_at, count, size = time.monotonic() + caps.seconds, 0, 0
+
+    def ask(token: str) -> Answer:
+        nonlocal count, size
+        if token:
+            _within(caps, count, size, end_at)
         page = _page(http, query, token, caps)
-        size += page.size
-        yield page
-        token = fields.text(page.body.get("next_page_token"), "page token")
-        if not token:
-            return
-        if token in seen:
-            raise Unavailable("MLflow sends the same page of a metric again and again")
-        seen.add(token)
-        _within(caps, size, end_at)
-    raise TooMuch(f"the run has too many points of the metric (more than {caps.pages} pages)")
+        count, size = count + 1, size + page.size
+        return page
+
+    return walked(ask)
 
 
 def _page(http: Asks, query: RunQuery, token: str, caps: Caps) -> Answer:
@@ -67,7 +66,9 @@ def _page(http: Asks, query: RunQuery, token: str, caps: Caps) -> Answer:
         return http.get("/metrics/get-history", {**params, "page_token": token} if token else params)
 
 
-def _within(caps: Caps, size: int, end_at: float) -> None:
+def _within(caps: Caps, count: int, size: int, end_at: float) -> None:
+    if count >= caps.pages:
+        raise TooMuch(f"the run has too many points of the metric (more than {caps.pages} pages)")
     if size > caps.size:
         raise TooMuch(f"the run has too many points of the metric (more than {caps.size} bytes)")
     if time.monotonic() > end_at:
