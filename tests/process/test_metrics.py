@@ -15,7 +15,7 @@ from evalstopd.meters import measured
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.tracker import FakeModel
 from tests.fakes.world import RISE_AND_FALL, World
-from tests.process.test_reload import Running
+from tests.process.test_reload import Running, at_work
 from tests.store.shared_world import opened
 
 exposition = pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
@@ -78,12 +78,7 @@ class Scraped(Running):
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Scraped]:
-    made = Scraped(tmp_path)
-    made.wait(lambda: made.said("jobs, "), "the first pass")
-    yield made
-    made.process.kill()
-    made.process.wait(60)
-    made.store.close()
+    yield from at_work(Scraped(tmp_path))
 
 
 def test_a_stop_is_told_in_figures(daemon: Scraped) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -86,14 +87,21 @@ class Running:
             return [job for job, _ in parts["cluster"].cancelled]
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
+AnyRunning = TypeVar("AnyRunning", bound=Running)
+
+
+def at_work(made: AnyRunning) -> Iterator[AnyRunning]:
+    """Yield a daemon that has made its first pass, and end it."""
     made.wait(lambda: made.said("jobs, "), "the first pass")
     yield made
     made.process.kill()
     made.process.wait(60)
     made.store.close()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Running]:
+    yield from at_work(Running(tmp_path))
 
 
 def test_new_settings_are_for_new_jobs_and_never_stricter_for_those_seen(daemon: Running) -> None:

@@ -13,19 +13,14 @@ from evalstopd.store import migrate
 from evalstopd.store.backup import backup
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.sql import SqlStore
-from tests.process.test_reload import Running
+from tests.process.test_reload import Running, at_work
 
 SAID = "the store's file was replaced: restart the daemon"
 
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
-    made.wait(lambda: made.said("jobs, "), "the first pass")
-    yield made
-    made.process.kill()
-    made.process.wait(60)
-    made.store.close()
+    yield from at_work(Running(tmp_path))
 
 
 def test_a_daemon_makes_no_pass_and_notes_nothing_on_a_file_that_was_put_in_the_place_of_its_own(

@@ -1,7 +1,7 @@
 """The ways of reading many runs: the same points by each, and whoever breaks one of them breaks it for himself."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -31,17 +31,6 @@ WAYS = {
     "run by run": Ways(bulk_history=False, bulk_interval=False),
     "no search": Ways(search=False),
 }
-
-
-@pytest.fixture
-def small() -> SmallMlflow:
-    return SmallMlflow()
-
-
-@pytest.fixture
-def server(small: SmallMlflow) -> Iterator[Standin]:
-    with Standin(small) as server:
-        yield server
 
 
 def source_of(

@@ -1,7 +1,6 @@
 """Answers longer than any that is read: asked for again in halves, held against no run but one that is so alone."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
@@ -21,17 +20,6 @@ from tests.adapters.mlflow.standin import Asked, Reply, Standin, plain, run_json
 from tests.adapters.mlflow.tracker import FixedClock, Tracker
 
 BULK, HISTORY, SEARCH, GET = "/metrics/get-history-bulk", "/metrics/get-history", "/runs/search", "/runs/get"
-
-
-@pytest.fixture
-def small() -> SmallMlflow:
-    return SmallMlflow()
-
-
-@pytest.fixture
-def server(small: SmallMlflow) -> Iterator[Standin]:
-    with Standin(small) as server:
-        yield server
 
 
 def source_of(server: Standin, most: int, page: int = 10_000, ways: Ways | None = None) -> MlflowSource:
