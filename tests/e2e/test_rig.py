@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from demo.rig import processes, users
 from demo.rig.cluster import Cluster
-from demo.rig.errors import RigError
+from demo.rig.errors import RigError, last_lines
 from demo.rig.mlflow_server import MlflowServer
 from demo.rig.packages import one_at_a_time, services_stay_down
 from demo.rig.places import is_reachable
@@ -231,3 +231,25 @@ def test_a_block_of_ports_is_free() -> None:
 
     assert all(is_free(port) for port in range(first, first + 10))
     assert first + 10 < 32_768
+
+
+@pytest.mark.slurm
+def test_no_databases_start_takes_anothers_temporary_tables(cluster: Cluster) -> None:
+    """A MariaDB that starts empties its folder for temporary tables: each cluster's has its own."""
+    socket = f"{cluster.directory}/db/socket"
+
+    answer = cluster.run("mariadb", "--no-defaults", "-S", socket, "-u", "root", "-N", "-e", "select @@tmpdir")
+
+    assert Path(answer.strip()).is_relative_to(cluster.directory)
+
+
+def test_what_went_wrong_is_said_before_a_page_of_advice(tmp_path: Path) -> None:
+    """A message carries the lines of a log that name an error, and its end where none does."""
+    log = tmp_path / "log"
+    advice = [f"advice {number}" for number in range(20)]
+
+    log.write_text("\n".join(["ERROR: 1051  Unknown table", *advice]))
+    assert last_lines(log) == "ERROR: 1051  Unknown table"
+
+    log.write_text("\n".join(advice))
+    assert last_lines(log).endswith("advice 18 | advice 19")

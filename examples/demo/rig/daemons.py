@@ -64,7 +64,7 @@ class Daemons:
                 f"--datadir={layout.database}",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
-                *MARIADB_OPTIONS[1:],
+                *self._mariadb_options()[1:],
             )
         self._spawn(
             "mariadbd",
@@ -73,11 +73,15 @@ class Daemons:
             f"--datadir={layout.database}",
             f"--socket={layout.database}/socket",
             f"--pid-file={layout.run}/mariadbd.pid",
-            *MARIADB_OPTIONS,
+            *self._mariadb_options(),
         )
         client = ["mariadb", "--no-defaults", "-S", f"{layout.database}/socket", "-u", "root", "-e"]
         self._wait("mariadbd", [*client, "create database if not exists evsrig"], 90)
         self.start_accounting()
+
+    def _mariadb_options(self) -> tuple[str, ...]:
+        # At its start a MariaDB removes every temporary table of the folder, those of another in it as well.
+        return (*MARIADB_OPTIONS, f"--tmpdir={self._layout.database_scratch}")
 
     def start_accounting(self) -> None:
         self._spawn("slurmdbd", "-D")

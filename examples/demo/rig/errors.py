@@ -10,7 +10,10 @@ class RigError(Exception):
 
 
 def last_lines(log: Path) -> str:
-    """Return the end of a log for an error message, or nothing where there is no log."""
+    """Return a log's last lines for a message, those that name an error if any do; nothing without a log."""
     if not log.is_file():
         return ""
-    return " | ".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+    lines = log.read_text(errors="replace").splitlines()
+    # Some programs end with a page of advice after the one line that says what went wrong.
+    named = [line for line in lines if "error" in line.lower()]
+    return " | ".join((named or lines)[-LAST_LINES:])

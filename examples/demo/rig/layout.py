@@ -139,6 +139,10 @@ class Layout:
         return self.root / "db"
 
     @property
+    def database_scratch(self) -> Path:
+        return self.root / "db-tmp"
+
+    @property
     def site_key(self) -> Path:
         return self.root / "etc" / "mac-key"
 
@@ -154,7 +158,7 @@ class Layout:
         for folder in ("", "etc", "etc/hooks", "run", "log", "munge", "dev", "spool", "work"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
             (self.root / folder).chmod(0o755)
-        for private in (self.database, self.run / "state"):
+        for private in (self.database, self.database_scratch, self.run / "state"):
             private.mkdir(exist_ok=True)
             private.chmod(0o700)
 
