@@ -32,6 +32,7 @@ from evalstopd.errors import (
     Unavailable,
 )
 from evalstopd.loop.aftermath import Aftermath
+from evalstopd.loop.ledger import Entry
 from evalstopd.loop.registering import RegistryDesk
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import UNDER_WAY, WARNING
@@ -173,15 +174,15 @@ class Acts:
         except Unavailable as error:
             self.scene.tally.trouble(f"keeper: {error}")
             return intent
-        self.scene.ports.store.record(Changes(pins=(replace(pin, state=PinState.PUBLISHED),)))
         text = f"step {pin.step} published as {report.path}, {report.files} files, manifest {report.manifest}"
-        return self._promoted(intent, pin, text, report.path)
+        return self._promoted(intent, replace(pin, state=PinState.PUBLISHED), text, report.path)
 
     def _promoted(self, intent: Intent, pin: Pin, text: str, path: str) -> Intent:
         watch = self.scene.watches.get(intent.key)
         kept_s = max(pin.wanted_s, (watch.started_s if watch is not None else None) or 0.0)
         model = WANTED if self.scene.ports.registry is not None else ""
-        intent = self.scene.moved(intent, State.PROMOTED, text, kept_path=path, kept_s=kept_s, model=model)
+        also = Changes(pins=(pin,))
+        intent = self.scene.moved(intent, State.PROMOTED, text, also=also, kept_path=path, kept_s=kept_s, model=model)
         self.scene.tag_later(intent)
         return intent
 
@@ -204,9 +205,9 @@ class Acts:
         for intent, step in steps:
             if isinstance(step, SendSignal):
                 self._signal(intent, step)
-        going = [self._announce(intent) for intent, step in steps if isinstance(step, Cancel)]
+        going = [self._announced(intent) for intent, step in steps if isinstance(step, Cancel)]
         if going:
-            self._stop(going)
+            self._stop(self.scene.ledger.enter(going))
 
     def _within_caps(self, intents: Sequence[Intent]) -> list[Intent]:
         """Return the intents that the site's caps let act in this pass; one that has begun is never held."""
@@ -243,12 +244,12 @@ class Acts:
             self.scene.tally.trouble(f"last look: {error}")
             return None
 
-    def _announce(self, intent: Intent) -> Intent:
+    def _announced(self, intent: Intent) -> Entry:
         tries = intent.cancel_tries + 1
         began_s = self.scene.ledger.now_s if intent.acted_s is None else intent.acted_s
         what = "end the job" if intent.action is StopAction.CANCEL else "requeue the job and hold it"
         text = f"request {tries} to {what}"
-        return self.scene.ledger.note(intent, "cancelling", text, cancel_tries=tries, acted_s=began_s)
+        return Entry(replace(intent, cancel_tries=tries, acted_s=began_s), "cancelling", text)
 
     def _signal(self, intent: Intent, step: SendSignal) -> None:
         signal = step.signal
@@ -270,11 +271,12 @@ class Acts:
         intents = [*(self._cancel(cancels) if cancels else ()), *(self._requeue_hold(each) for each in holds)]
         intents = [each for each in intents if not each.closed]
         looked = (self._look(intents) if intents else None) or {}
-        for intent in intents:
-            job = looked.get(intent.key.job_id)
-            step = self.scene.step(intent, job) if job is not None else Wait("not seen after the cancel")
-            if isinstance(step, NoteCancelled):
-                self._take(intent, step)
+        jobs = [(intent, looked.get(intent.key.job_id)) for intent in intents]
+        self._aftermath.note_cancelled(
+            intent
+            for intent, job in jobs
+            if job is not None and isinstance(self.scene.step(intent, job), NoteCancelled)
+        )
 
     def _cancel(self, intents: Sequence[Intent]) -> Sequence[Intent]:
         try:
@@ -301,8 +303,8 @@ class Acts:
         if intent.action is StopAction.HOLD_OR_CANCEL:
             return self.scene.ledger.note(intent, "to-cancel", why, action=StopAction.CANCEL, **before)
         watch = self.scene.watches.get(intent.key)
-        warned = at_most(watch, Rung.WARN) if watch is not None else None
-        intent = self.scene.moved(intent, State.ABANDONED, why, watch=warned, note=why, **before)
+        also = Changes(watches=(at_most(watch, Rung.WARN),) if watch is not None else ())
+        intent = self.scene.moved(intent, State.ABANDONED, why, also=also, note=why, **before)
         self.scene.tag_later(intent)
         return intent
 

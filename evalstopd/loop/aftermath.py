@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from evalstopd.core.handover import handed_to
-from evalstopd.core.intent import REQUEUED_ENDS, Confirm, Hold, Intent, NoteCancelled, State, Undo
+from evalstopd.core.intent import REQUEUED_ENDS, Confirm, Hold, Intent, NoteCancelled, State, Undo, move
 from evalstopd.core.model import Ending, Life
 from evalstopd.core.words import ended, kept, run_tags, sentence, undo_line
 from evalstopd.errors import Rejected, Unavailable
+from evalstopd.loop.ledger import Entry
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import STOPPED, UNDONE
 from evalstopd.loop.undo import UndoDesk
@@ -26,13 +27,22 @@ class Aftermath:
         """Take a step that follows a request to end the job."""
         match step:
             case NoteCancelled():
-                return self.scene.moved(intent, State.CANCELLED, "the job was seen to be ending")
+                return self.note_cancelled([intent])[0]
             case Confirm(ending=ending):
                 return self._held_gone(intent) if intent.state is State.HELD else self._confirm(intent, ending)
             case Hold(ending=ending, life=life):
                 return self._hold(intent, ending, life)
             case Undo(how=why):
                 return self._undo(intent, why)
+
+    def note_cancelled(self, intents: Iterable[Intent]) -> list[Intent]:
+        """Note that these jobs were seen to be ending."""
+        now_s, text = self.scene.ledger.now_s, "the job was seen to be ending"
+        entries = [Entry(move(intent, State.CANCELLED, now_s), State.CANCELLED.value, text) for intent in intents]
+        if not entries:
+            return []
+        self.scene.tally.add(State.CANCELLED.value, len(entries))
+        return self.scene.ledger.enter(entries)
 
     def close_up(self, intents: Iterable[Intent]) -> None:
         """Note who got the GPUs of stopped jobs, and whose work a later job has taken up."""

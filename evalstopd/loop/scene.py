@@ -13,12 +13,12 @@ from evalstopd.core.watch import Pin, Terms, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import run_tags
 from evalstopd.errors import Rejected, Unavailable
-from evalstopd.loop.ledger import Ledger
+from evalstopd.loop.ledger import NOTHING_ELSE, Ledger
 from evalstopd.loop.observe import Observation, ending_query
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import count
-from evalstopd.ports import EndingQuery, Message, Ports, Receipt
+from evalstopd.ports import Changes, EndingQuery, Message, Ports, Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Scene:
         """Return the one step to take now, with the job as it was last looked at."""
         return next_step(intent, self._situation(intent, job), self.ledger.now_s)
 
-    def moved(self, intent: Intent, to: State, text: str, *, watch: Watch | None = None, **fields: object) -> Intent:
-        """Commit a change of state with its event, and count it."""
+    def moved(self, intent: Intent, to: State, text: str, *, also: Changes = NOTHING_ELSE, **fields: object) -> Intent:
+        """Commit a change of state with its event and what else it changes, and count it."""
         self.tally.add(to.value)
-        return self.ledger.move(intent, to, text, watch=watch, **fields)
+        return self.ledger.move(intent, to, text, also=also, **fields)
 
     def tell(self, intent: Intent, kind: str, subject: str, text: str) -> Receipt | None:
         """Send the owner one message; None where only a later pass will know what became of it."""
