@@ -16,8 +16,9 @@ import httpx
 
 _PIECE = 65_536
 _CONNECTIONS = 32
-# Shorter than the 5 s of uvicorn and than what firewalls forget: a connection idle for longer may be dead in silence.
-_IDLE_S = 4.0
+# Much shorter than the 5 s of uvicorn, which it counts from when it has sent all, and than what firewalls forget: a
+# connection idle for longer may be dead in silence.
+_IDLE_S = 2.0
 
 
 class Deadline(threading.local):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from evalstopd.adapters.mlflow.bulk import MOST_RUNS, BulkRoute, Haul
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.packing import packed
-from evalstopd.adapters.mlflow.passes import Pass, side_by_side
+from evalstopd.adapters.mlflow.passes import Pass, side_by_side, tried, tried_twice
 from evalstopd.adapters.mlflow.points import Caps, history, is_metric, too_many
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, NotAsked, Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, TooLong, is_its_own, one_line
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import RunQuery
@@ -93,11 +93,11 @@ class Ladder:
         chunks = packed(left, self._held, MOST_RUNS, rung.route.budget)
         if rung.footing.proven:
             return self._several(now, rung, chunks, failed)
-        first = self._chunk(now, rung.route, chunks[0])
+        first = tried(lambda: self._chunk(now, rung.route, chunks[0]))
         if not isinstance(first, EvalstopError):
             rung.footing.worked()
             return first | self._several(now, rung, chunks[1:], failed)
-        if _is_its_own(first):
+        if is_its_own(first):
             failed.append((rung, first, ()))
         return {}
 
@@ -105,37 +105,29 @@ class Ladder:
         self, now: Pass, rung: Rung, chunks: Sequence[Chunk], failed: list[_Failure]
     ) -> dict[RunQuery, Series]:
         found: dict[RunQuery, Series] = {}
-        answers = side_by_side(self.workers, lambda chunk: self._twice(now, rung.route, chunk), chunks)
+
+        # By a way that is known to work.
+        def ask(chunk: Chunk) -> dict[RunQuery, Series] | EvalstopError:
+            return tried_twice(lambda: self._chunk(now, rung.route, chunk))
+
+        answers = side_by_side(self.workers, ask, chunks)
         for chunk, answer in zip(chunks, answers, strict=True):
             if not isinstance(answer, EvalstopError):
                 found |= answer
-            elif _is_its_own(answer):
+            elif is_its_own(answer):
                 failed.append((rung, answer, chunk))
         return found
 
-    def _twice(self, now: Pass, route: BulkRoute, chunk: Chunk) -> dict[RunQuery, Series] | EvalstopError:
-        """Read a chunk by a way that is known to work; what fails at once may have failed by chance: ask once more."""
-        answer = self._chunk(now, route, chunk)
-        if _is_its_own(answer) and not isinstance(answer, Silent):
-            return self._chunk(now, route, chunk)
-        return answer
-
-    def _chunk(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> dict[RunQuery, Series] | EvalstopError:
+    def _chunk(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> dict[RunQuery, Series]:
         """Read a chunk, in halves where the answer may have been cut; a series that cannot be whole is left out."""
-        try:
-            haul = self._asked(now, route, chunk)
-        except EvalstopError as error:
-            return error
+        haul = self._asked(now, route, chunk)
         found: dict[RunQuery, Series] = {
             each: self._capped(haul.whole[each.run_id]) for each in chunk if each.run_id in haul.whole
         }
         if len(haul.cut) == len(chunk) > 1:
             middle = len(chunk) // 2
             for half in (chunk[:middle], chunk[middle:]):
-                more = self._chunk(now, route, half)
-                if isinstance(more, EvalstopError):
-                    return more
-                found |= more
+                found |= self._chunk(now, route, half)
         return found
 
     def _asked(self, now: Pass, route: BulkRoute, chunk: Sequence[RunQuery]) -> Haul:
@@ -153,10 +145,7 @@ class Ladder:
 
     def _one_by_one(self, now: Pass, left: Sequence[RunQuery]) -> dict[RunQuery, Series]:
         def read(each: RunQuery) -> Series:
-            try:
-                return history(now, each, self.caps)
-            except EvalstopError as error:
-                return error
+            return tried(lambda: history(now, each, self.caps))
 
         return dict(zip(left, side_by_side(self.workers, read, left), strict=True))
 
@@ -166,7 +155,7 @@ class Ladder:
             self._held, self._alone, self._wide = {}, frozenset(), set()
         self._held |= {each: len(points) for each, points in found.items() if not isinstance(points, EvalstopError)}
         fine = {each for each, answer in found.items() if not isinstance(answer, EvalstopError)}
-        culprits = {each for each, answer in found.items() if _is_its_own(answer)}
+        culprits = {each for each, answer in found.items() if is_its_own(answer)}
         self._alone = frozenset((self._alone - fine) | culprits)
 
     def _blame(self, found: Mapping[RunQuery, Series], failed: Sequence[_Failure]) -> None:
@@ -177,16 +166,11 @@ class Ladder:
         blamed = {
             rung.route.name: (rung, error)
             for rung, error, chunk in failed
-            if not any(_is_its_own(found[each]) for each in chunk)
+            if not any(is_its_own(found[each]) for each in chunk)
         }
         for name, (rung, error) in blamed.items():
             rung.footing.failed()
             _log.warning("%s is left for a while, runs are read in other ways: %s", name, one_line(error))
-
-
-def _is_its_own(answer: object) -> bool:
-    """Tell whether an answer is a failure, and not one of the whole server."""
-    return isinstance(answer, EvalstopError) and not isinstance(answer, (Unreachable, NotAsked))
 
 
 def _ordered(points: Series) -> Series:

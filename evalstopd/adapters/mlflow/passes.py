@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from evalstopd.adapters.mlflow.http import Answer, Asks, Params
-from evalstopd.adapters.mlflow.problems import NotAsked, Silent, Unreachable
+from evalstopd.adapters.mlflow.problems import NotAsked, Silent, Unreachable, is_its_own
 from evalstopd.errors import EvalstopError, Unavailable
 
 _T = TypeVar("_T")
@@ -20,6 +20,23 @@ def side_by_side(workers: int, work: Callable[[_T], _R], of: Sequence[_T]) -> li
         return [work(each) for each in of]
     with ThreadPoolExecutor(workers, thread_name_prefix="mlflow-read") as pool:
         return list(pool.map(work, of))
+
+
+def tried(ask: Callable[[], _R]) -> _R | EvalstopError:
+    """Return the answer, or why there is none."""
+    try:
+        return ask()
+    except EvalstopError as error:
+        return error
+
+
+def tried_twice(ask: Callable[[], _R]) -> _R | EvalstopError:
+    """Return the answer, or why there is none; what fails at once may have failed by chance, and is asked once more.
+
+    Real servers do: under CPython 3.11 some searches of several threads of MLflow's end in HTTP 500 by chance.
+    """
+    answer = tried(ask)
+    return tried(ask) if is_its_own(answer) and not isinstance(answer, Silent) else answer
 
 
 class Pass:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from evalstopd.errors import PastCaps, Unavailable
+from evalstopd.errors import EvalstopError, PastCaps, Unavailable
 
 _SHOWN = 160
 UNKNOWN_RUN = "unknown run"
@@ -28,6 +28,11 @@ class TooLong(Unavailable):
 
 class TooMuch(PastCaps):
     """A run (or one answer about it) is larger than the caps: this concerns that run alone."""
+
+
+def is_its_own(answer: object) -> bool:
+    """Tell whether an answer is a failure, and not one of the whole server."""
+    return isinstance(answer, EvalstopError) and not isinstance(answer, (Unreachable, NotAsked))
 
 
 @contextmanager

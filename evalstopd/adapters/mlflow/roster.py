@@ -5,6 +5,7 @@ still for a while are kept for as long again, two hours at most; whether a run w
 time, which is cheap.
 """
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,13 +13,14 @@ from dataclasses import dataclass, replace
 
 from evalstopd.adapters.mlflow import runs, search
 from evalstopd.adapters.mlflow.footing import Footing
-from evalstopd.adapters.mlflow.passes import Pass, side_by_side
-from evalstopd.adapters.mlflow.problems import NotAsked, Silent, TooMuch, Unreachable
+from evalstopd.adapters.mlflow.passes import Pass, side_by_side, tried, tried_twice
+from evalstopd.adapters.mlflow.problems import Silent, TooMuch, is_its_own, one_line
 from evalstopd.adapters.mlflow.search import View
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import EvalstopError, Unavailable
 
 Facts = RunFacts | EvalstopError
+_log = logging.getLogger("evalstopd.mlflow")
 _LONGEST_S = 7_200.0
 _MOST_REMEMBERED = 20_000
 _MOST_HEAVY = 1_000
@@ -36,6 +38,14 @@ class _Held:
     read_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What searches showed of runs, and the runs of those searches that could not be made."""
+
+    shown: Mapping[str, Facts]
+    unasked: Collection[str] = ()
+
+
 class Roster:
     """Remembers the facts of runs between passes. Without a footing for searches it asks for each run each time."""
 
@@ -47,7 +57,7 @@ class Roster:
         self._experiments: tuple[str, ...] = ()
         self._listed_at = float("-inf")
         self._heavy: frozenset[str] = frozenset()
-        self._doubted = False
+        self._outcomes: list[EvalstopError | None] = []
 
     def forget(self, run_id: str) -> None:
         """Read this run anew the next time: it was written to."""
@@ -63,12 +73,11 @@ class Roster:
         `needs` has the metrics that remembered facts must name to be good enough; the runs of `anew` are read now.
         """
         kept = {run_id: held.facts for run_id in needs if (held := self._kept(run_id, needs[run_id], anew))}
-        gone: dict[str, Facts] | None = self._searched(now, list(kept), "DELETED_ONLY") if kept else {}
-        known: dict[str, Facts] = {} if gone is None else {**kept, **gone}
+        gone = self._searched(now, list(kept), "DELETED_ONLY")
+        unsure = frozenset(gone.unasked)
+        known = {**{run_id: facts for run_id, facts in kept.items() if run_id not in unsure}, **gone.shown}
         known |= self._read_now(now, [run_id for run_id in needs if run_id not in known])
-        if self._doubted and self._footing is not None and not now.over:
-            self._footing.failed()
-        self._doubted = False
+        self._judge_searches(now)
         return known
 
     def _kept(self, run_id: str, metrics: Collection[str], anew: Collection[str]) -> _Held | None:
@@ -83,10 +92,7 @@ class Roster:
         left = [run_id for run_id in run_ids if run_id not in found]
 
         def ask(run_id: str) -> Facts:
-            try:
-                return runs.facts(now, run_id)
-            except EvalstopError as error:
-                return error
+            return tried(lambda: runs.facts(now, run_id))
 
         alone = dict(zip(left, side_by_side(self._workers, ask, left), strict=True))
         read = {**found, **alone}
@@ -97,29 +103,51 @@ class Roster:
     def _by_search(self, now: Pass, run_ids: Sequence[str]) -> Mapping[str, Facts]:
         if not run_ids or (not self._experiments and len(run_ids) <= _FEW):
             return {}
-        return self._searched(now, run_ids, "ALL") or {}
+        return self._searched(now, run_ids, "ALL").shown
 
-    def _searched(self, now: Pass, run_ids: Sequence[str], view: View) -> dict[str, Facts] | None:
-        """Return what searches show of these runs; None where one of them could not be made."""
-        if self._footing is None or not self._footing.holds:
-            return None
-        try:
-            self._list_experiments(now)
-            chunks = list(_chunks(run_ids, search.MOST_IDS))
-            answers = side_by_side(
-                self._workers, lambda chunk: search.found(now, self._experiments, chunk, view), chunks
-            )
-        except (Unreachable, NotAsked):
-            return None
-        except EvalstopError:
-            self._doubted = True
-            return None
-        self._footing.worked()
-        return {run_id: facts for answer in answers for run_id, facts in answer.items()}
+    def _searched(self, now: Pass, run_ids: Sequence[str], view: View) -> _Searched:
+        """Return what searches show of these runs."""
+        chunks = list(_chunks(run_ids, search.MOST_IDS))
+        if not chunks or self._footing is None or not self._footing.holds:
+            return _Searched({}, run_ids)
+        answers = self._answers(now, chunks, view)
+        self._outcomes += [each if isinstance(each, EvalstopError) else None for each in answers]
+        shown, unasked = dict[str, Facts](), list[str]()
+        for chunk, answer in zip(chunks, answers, strict=True):
+            if isinstance(answer, EvalstopError):
+                unasked += chunk
+            else:
+                shown |= answer
+        return _Searched(shown, unasked)
 
-    def _list_experiments(self, now: Pass) -> None:
+    def _answers(
+        self, now: Pass, chunks: Sequence[Sequence[str]], view: View
+    ) -> Sequence[Mapping[str, Facts] | EvalstopError]:
+        listed = self._experiments or tried_twice(lambda: search.experiments(now, "ALL"))
+        if isinstance(listed, EvalstopError):
+            return [listed for _ in chunks]
         if not self._experiments:
-            self._experiments, self._listed_at = search.experiments(now, "ALL"), self._now_s()
+            self._experiments, self._listed_at = listed, self._now_s()
+
+        def ask(chunk: Sequence[str]) -> Mapping[str, Facts] | EvalstopError:
+            return tried_twice(lambda: search.found(now, listed, chunk, view))
+
+        return side_by_side(self._workers, ask, chunks)
+
+    def _judge_searches(self, now: Pass) -> None:
+        """Leave searching for a while where no search of the pass worked, and the fault was its own.
+
+        One that fails beside others that work costs its own hundred runs a call each, and nobody else.
+        """
+        outcomes, self._outcomes = self._outcomes, []
+        failure = next(filter(is_its_own, outcomes), None)
+        if self._footing is None:
+            return
+        if None in outcomes:
+            self._footing.worked()
+        elif failure is not None and not now.over:
+            self._footing.failed()
+            _log.warning("searching is left for a while, runs are asked for one by one: %s", one_line(failure))
 
     def _learn(self, found: Mapping[str, RunFacts], alone: Mapping[str, Facts]) -> None:
         """Remember what a search can tell to be deleted later, and no other run."""

@@ -135,3 +135,45 @@ def test_a_few_unfamiliar_runs_cost_no_list_of_experiments(desk: Desk):
         del desk.small.runs[f"r{number}"]
     desk.read()
     assert desk.small.calls == [GET] * 4
+
+
+def test_a_search_that_breaks_by_chance_is_made_again_and_costs_one_call(desk: Desk) -> None:
+    """Real servers answer some searches with HTTP 500; a site of thousands must not be read run by run for it."""
+    stand_still(desk, 600)
+    left = [raw(b"", 500)]
+    desk.small.trouble = lambda asked: left.pop() if left and asked.path.endswith(SEARCH) else None
+    assert all(isinstance(facts, RunFacts) for facts in desk.read().values())
+    assert desk.small.calls == [SEARCH, SEARCH]
+    desk.read()
+    assert desk.small.calls == [SEARCH]
+
+
+def test_one_search_that_never_works_costs_its_own_runs_alone_and_searching_goes_on(desk: Desk) -> None:
+    for number in range(10, 250):
+        desk.small.add(f"r{number}", m=[(1, 0.5, 1)])
+    stand_still(desk, 600)
+    desk.small.trouble = lambda asked: (
+        raw(b"", 500) if asked.path.endswith(SEARCH) and b"'r120'" in asked.body else None
+    )
+    for _ in range(2):
+        assert sum(isinstance(facts, RunFacts) for facts in desk.read().values()) == 250
+        assert desk.small.calls.count(GET) == 100
+        desk.at_s += 1
+
+
+def test_where_no_search_works_it_is_left_for_a_while_and_the_log_says_why(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand_still(desk, 600)
+    desk.small.trouble = lambda asked: raw(b"", 500) if asked.path.endswith(SEARCH) else None
+    desk.read()
+    (told,) = caplog.messages
+    assert told.startswith("searching is left for a while, runs are asked for one by one: ")
+    assert told.endswith("HTTP 500")
+    desk.read()
+    assert SEARCH not in desk.small.calls
+    desk.at_s += 61
+    desk.small.trouble = lambda asked: None
+    desk.read()
+    assert SEARCH in desk.small.calls
+    assert GET not in desk.small.calls
