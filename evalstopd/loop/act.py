@@ -19,7 +19,7 @@ from evalstopd.core.intent import (
     Wait,
     Warn,
 )
-from evalstopd.core.model import Job, Rung, StopAction
+from evalstopd.core.model import Job, JobKey, Rung, StopAction
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
 from evalstopd.core.words import LOGGED, cap_code, how, sentence, told_before, veto_line, when
@@ -39,6 +39,9 @@ from evalstopd.loop.telling import UNDER_WAY, WARNING
 from evalstopd.loop.undo import at_most
 from evalstopd.ports import Changes
 
+# So long is the first of many stops kept for others to be asked for with it. Seconds.
+_TOGETHER_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Acts:
@@ -47,25 +50,39 @@ class Acts:
     scene: Scene
 
     def serve(self, intents: Sequence[Intent]) -> bool:
-        """Take every open intent its steps; the cancels of a pass go out together after one last look.
+        """Take every open intent its steps; cancels go out together, after one last look.
 
         What is written into runs waits for them: a slow tracker must not keep GPUs. Tell whether GPUs may come free: a
         stop was due now, or is not seen to have ended yet.
         """
         intents = RegistryDesk(self.scene).serve(intents)
-        waiting = [self._advance(intent) for intent in intents if not intent.closed]
-        ready = [
-            intent
-            for intent in waiting
-            if isinstance(self.scene.step(intent, self.scene.job(intent)), Cancel | SendSignal)
-        ]
-        if ready and not self.scene.ports.should_stop():
-            self._end_jobs(self._within_caps(ready))
+        waiting, due = self._serve_open([intent for intent in intents if not intent.closed])
         self.scene.write_tags()
         waiting = [self._finish(intent) for intent in waiting]
         closed = [intent for intent in intents if intent.closed]
         self._aftermath.close_up((*closed, *waiting))
-        return bool(ready) or any(intent.state is State.CANCELLED for intent in waiting)
+        return due or any(intent.state is State.CANCELLED for intent in waiting)
+
+    def _serve_open(self, intents: Sequence[Intent]) -> tuple[list[Intent], bool]:
+        """Take each as far as it may go; return the intents as they were before their jobs' end, and if any was due.
+
+        Where many are promoted, those that are ready do not wait for all others: unless a cap could hold one of them,
+        for then whose turn it is can be told only of all together.
+        """
+        waits_for_all, due = bool(self._held([each for each in intents if each.rung is Rung.ENFORCE])), False
+        waiting, ready, since_s = list[Intent](), list[Intent](), 0.0
+        for intent in intents:
+            waiting.append(self._advance(intent))
+            if not isinstance(self.scene.step(waiting[-1], self.scene.job(waiting[-1])), Cancel | SendSignal):
+                continue
+            since_s = since_s if ready else self.scene.ledger.now_s
+            ready.append(waiting[-1])
+            due = True
+            if not waits_for_all and self.scene.ledger.now_s - since_s >= _TOGETHER_S:
+                self._end_jobs(ready)
+                ready = []
+        self._end_jobs(ready)
+        return waiting, due
 
     @property
     def _aftermath(self) -> Aftermath:
@@ -197,6 +214,9 @@ class Acts:
 
     def _end_jobs(self, intents: Sequence[Intent]) -> None:
         """Look again, record, then signal or cancel; an exit code proves nothing, so look once more."""
+        if self.scene.ports.should_stop():
+            return
+        intents = self._within_caps(intents)
         looked = self._look(intents) if intents else None
         if looked is None:
             return
@@ -211,14 +231,18 @@ class Acts:
 
     def _within_caps(self, intents: Sequence[Intent]) -> list[Intent]:
         """Return the intents that the site's caps let act in this pass; one that has begun is never held."""
-        asking = [self._asking(intent) for intent in intents if intent.acted_s is None]
-        running = sum(job.gpus for job in self.scene.seen.snapshot.jobs if job.holds_gpus)
-        held = held_back(asking, self.scene.decisions, running, self.scene.rules.caps, self.scene.ledger.now_s)
+        held = self._held(intents)
         going = [intent for intent in intents if intent.key not in held or intent.acted_s is not None]
         for intent in intents:
             if intent.key in held and intent.acted_s is None:
                 self._say_why(intent, held[intent.key])
         return going
+
+    def _held(self, intents: Sequence[Intent]) -> Mapping[JobKey, Held]:
+        """Return which of these stops the site's caps hold back now, and why."""
+        asking = [self._asking(intent) for intent in intents if intent.acted_s is None]
+        running = sum(job.gpus for job in self.scene.seen.snapshot.jobs if job.holds_gpus)
+        return held_back(asking, self.scene.decisions, running, self.scene.rules.caps, self.scene.ledger.now_s)
 
     def _say_why(self, intent: Intent, why: Held) -> None:
         """Say once of each stop by which cap it is held."""

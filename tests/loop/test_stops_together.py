@@ -1,10 +1,14 @@
 """Jobs whose stops fall into one pass end together: one write before, one request; and each as if it were alone."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+
+import pytest
 
 from evalstopd.core.caps import Caps
 from evalstopd.core.intent import State
+from evalstopd.ports import PinPlace, PinReport
 from evalstopd.store.memory import MemoryStore
+from tests.fakes.keeper import FakeKeeper
 from tests.fakes.world import RULES, World
 from tests.loop.test_crash import LONG_FALL, Fuse, Killed, fused
 
@@ -62,3 +66,37 @@ def test_killed_at_any_effect_all_that_stop_together_end_once_and_the_same() -> 
             assert sorted(world.cluster.cancelled) == [("1", 0), ("2", 0)], where
             told = [(message.key, message.subject) for message in world.notifier.told]
             assert len(told) == len(set(told)), where
+
+
+@dataclass(slots=True)
+class TakingTime(FakeKeeper):
+    """A keeper that needs 0.3 s to publish; `ended` has how many jobs had been asked to end before each time."""
+
+    world: World | None = None
+    ended: list[int] = field(default_factory=list)
+
+    def publish(self, place: PinPlace) -> PinReport:
+        """Publish, slowly."""
+        assert self.world is not None
+        self.world.clock.time_s += 0.3
+        self.ended.append(len(self.world.cluster.cancelled))
+        return FakeKeeper.publish(self, place)
+
+
+@pytest.mark.parametrize(
+    ("share", "ended", "stopped"), [(1.0, [0, 0, 0, 3, 3], 5), (0.5, [0] * 5, 2)], ids=["no cap", "a cap that binds"]
+)
+def test_who_is_ready_does_not_wait_for_all_others_unless_caps_must_choose(
+    share: float, ended: list[int], stopped: int
+) -> None:
+    world = World(replace(RULES, caps=Caps(gpu_share=share)), gpus=40)
+    keeper = TakingTime(world=world)
+    world.keeper = keeper
+    jobs = {f"r{number}": world.train(f"r{number}") for number in range(5)}
+    for number, score in enumerate(LONG_FALL[:5], 1):
+        for run, job in jobs.items():
+            world.evaluate(job, run, number * 10, score)
+        world.tick(1.0)
+
+    assert keeper.ended == ended
+    assert len(world.cluster.cancelled) == stopped
