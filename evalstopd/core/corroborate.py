@@ -1,12 +1,12 @@
-"""Whether the owner's own training log bears out what a stop on an open server would stand on."""
+"""Whether the owner's own training log bears out, or contradicts, what a stop on an open server would stand on."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from evalstopd.core.curve import best, curve, is_score
 from evalstopd.core.detectors import Stop, fold
+from evalstopd.core.intent import Evidence
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Eval, JobView, Point
 from evalstopd.core.rules import make_detector
@@ -31,10 +31,14 @@ class OwnerLog:
 
 @dataclass(frozen=True, slots=True)
 class NoLog:
-    """Why there is no log to compare with; `later` tells whether it may still come."""
+    """Why there is no log to compare with; `later` tells whether it may still come.
+
+    `silent` tells that there was no answer: whether there is one is not known.
+    """
 
     why: str
     later: bool = False
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,70 @@ def corroborated(log: OwnerLog | NoLog, claimed: Claimed, stops: Sequence[int]) 
     return Agreed(at, f"steps {first} to {trigger} and the verdict as in the owner's {log.file}, SHA-256 {log.digest}")
 
 
+def contradicted(log: OwnerLog | NoLog, claimed: Claimed) -> str:
+    """Return how the owner's log says otherwise than the evals that a stop at the end of this curve rests on.
+
+    Empty where it does not. Compared are the evals from the best one on, and before it those of the present life. No
+    log, or one that has none of the life's points (another training's, or another count of steps), says nothing; nor
+    does a log say anything of what it does not cover: a resumed training's may begin late, one that is saved seldom
+    ends early.
+    """
+    if isinstance(log, NoLog):
+        return ""
+    logged = _Logged.of(log, claimed.terms)
+    odd = (each for each in _covered(logged, claimed) if not logged.has(each.step, each.score))
+    first = next(odd, None)
+    if first is None:
+        return ""
+    return f"the owner's {log.file} has {logged.at(first.step)}, not {first.score:.10g}; SHA-256 {log.digest}"
+
+
+def borne_out(log: OwnerLog | NoLog, claimed: Claimed) -> bool:
+    """Tell whether the owner's log has the last eval of this curve, and nothing in it says otherwise than the rest."""
+    if isinstance(log, NoLog) or not claimed.evals or contradicted(log, claimed):
+        return False
+    return _Logged.of(log, claimed.terms).has(claimed.evals[-1].step, claimed.evals[-1].score)
+
+
+def as_decided(evidence: Evidence, claimed: Claimed) -> Claimed:
+    """Return what a tracker tells of a job with the evals that a stop was decided on, whatever its run shows since."""
+    arrived_s: dict[tuple[int, float], float] = {}
+    for each in claimed.points:
+        same = (each.step, each.value)
+        arrived_s[same] = min(each.arrived_s, arrived_s.get(same, math.inf))
+    # What was tampered with may be of unequal lengths, or empty: it must not cost the others their pass.
+    pairs = zip(evidence.steps, evidence.scores, strict=False)
+    return replace(claimed, evals=[Eval(*pair, arrived_s=arrived_s.get(pair, 0.0)) for pair in pairs])
+
+
 def worth_waiting(evals: Sequence[Eval], stops: Sequence[int], now_s: float) -> bool:
     """Tell whether a log that may still come is waited for: a trainer evaluates first and saves afterwards."""
     return len(stops) <= _MOST_AWAITED and now_s - evals[stops[-1]].arrived_s <= _PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """The scores that a log has of the metric, by step: whoever compares a run with a log does it by `has`."""
+
+    scores: Mapping[int, Sequence[float]]
+
+    @classmethod
+    def of(cls, log: OwnerLog, terms: Terms) -> "_Logged":
+        scores: dict[int, list[float]] = {}
+        for step, value in log.series.get(terms.metric, ()):
+            if is_score(value):
+                scores.setdefault(step, []).append(value)
+        return cls(scores)
+
+    def has(self, step: int, score: float) -> bool:
+        """Tell whether a score is in the log at this step, but for rounding."""
+        found = self.scores.get(step, ())
+        return any(math.isclose(score, each, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE**2) for each in found)
+
+    def at(self, step: int) -> str:
+        """Return what the log has at a step, in words."""
+        found = self.scores.get(step)
+        return f"{found[-1]:.10g} at step {step}" if found else f"no eval at step {step}"
 
 
 def _own_curve(log: OwnerLog, terms: Terms) -> tuple[Eval, ...]:
@@ -104,11 +169,8 @@ def _own_curve(log: OwnerLog, terms: Terms) -> tuple[Eval, ...]:
 
 def _odd_step(log: OwnerLog, claimed: Claimed, at: int) -> int | None:
     """Return the first step whose score the log does not have, None where it has all that must be there."""
-    scores: defaultdict[int, list[float]] = defaultdict(list)
-    for step, value in log.series.get(claimed.terms.metric, ()):
-        scores[step].append(value)
-    odd = [step for step, score in _to_check(claimed, at) if not _among(score, scores.get(step, ()))]
-    return min(odd, default=None)
+    logged = _Logged.of(log, claimed.terms)
+    return min((step for step, score in _to_check(claimed, at) if not logged.has(step, score)), default=None)
 
 
 def _to_check(claimed: Claimed, at: int) -> Iterable[tuple[int, float]]:
@@ -123,8 +185,25 @@ def _from_best(claimed: Claimed, at: int) -> Sequence[Eval]:
     return [each for each in evals if top is None or each.step >= top.step]
 
 
-def _among(score: float, others: Iterable[float]) -> bool:
-    return any(math.isclose(score, each, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE**2) for each in others)
+def _covered(logged: _Logged, claimed: Claimed) -> Iterator[Eval]:
+    """Yield the evals that a log would have, had its training made them.
+
+    Of the present life those between the log's first and last step, and, whatever their step, those that arrived
+    after one and before another of the points that run and log share: meanwhile the log was being written. Of what
+    was before this life, those at a step that the log has.
+    """
+    arrived = [each.arrived_s for each in claimed.points if logged.has(each.step, each.value)]
+    if not (arrived and claimed.evals):
+        return
+    own = {(each.step, each.value) for each in claimed.points}
+    top = _from_best(claimed, len(claimed.evals) - 1)[0].step
+    first, last, since_s, until_s = min(logged.scores), max(logged.scores), min(arrived), max(arrived)
+    for each in claimed.evals:
+        if (each.step, each.score) in own:
+            if first <= each.step <= last or since_s < each.arrived_s < until_s:
+                yield each
+        elif each.step >= top and each.step in logged.scores:
+            yield each
 
 
 def _stops(own: Sequence[Eval], terms: Terms, trigger: int) -> bool:

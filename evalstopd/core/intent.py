@@ -60,7 +60,8 @@ class Evidence:
     takes its checkpoint (k evals before the trigger), only recorded. `stderrs` are the scores' standard errors,
     empty where none was logged. `dataset` is the one whose evals these are, where the metric had those of several and
     they were told apart. `corroborated` says by which log of the owner's the ceiling of an open server was
-    lifted for this stop; empty where it was not.
+    lifted for this stop; empty where it was not. `contradicted` says what in the owner's log speaks against the evals
+    of a job that only its owner's word lifts above that ceiling: it is warned of, not stopped; empty else.
     """
 
     rule: str
@@ -83,6 +84,7 @@ class Evidence:
     stderrs: tuple[float | None, ...] = ()
     corroborated: str = ""
     dataset: str = ""
+    contradicted: str = ""
 
     @property
     def kept_step(self) -> int:
@@ -366,12 +368,17 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.phase in (Phase.PENDING, Phase.ENDING, Phase.ENDED), "the job no longer runs"),
         (see.killed, "the kill switch is set"),
         (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
-        (see.rung > intent.rung, f"the job's rung is now {see.rung.word}: its next eval decides anew"),
+        (see.rung > intent.rung, f"{_risen(intent, see.rung)}: its next eval decides anew"),
         (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
         (see.stale, "its evals could not be read for too long"),
     )
     return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
+
+
+def _risen(intent: Intent, rung: Rung) -> str:
+    against = intent.evidence.contradicted
+    return "the owner's log bears the evals out now" if against else f"the job's rung is now {rung.word}"
 
 
 def _onward(intent: Intent, see: Situation, now_s: float) -> Step:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalstopd.core.checkpoint_choice import best_smoothed, k_before
-from evalstopd.core.corroborate import Agreed, Claimed, NoLog, OwnerLog, corroborated, worth_waiting
+from evalstopd.core.corroborate import Agreed, Claimed, NoLog, OwnerLog, contradicted, corroborated, worth_waiting
 from evalstopd.core.curve import best
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, fold
 from evalstopd.core.early import told_s, warned
@@ -21,7 +21,8 @@ class Case:
     """One job whose run was read in this pass, with all that its judgement needs.
 
     `points` are those of the present life behind its evals. `log` is what the owner's own training log has, where it
-    was asked for: of a job that is about to be stopped and is held by the ceiling of an open server.
+    was asked for: of a job that is about to be stopped and is held by the ceiling of an open server, or lifted above it
+    by nothing but its owner's word.
     """
 
     sighting: Sighting
@@ -52,7 +53,8 @@ class Known:
 class Plan:
     """What this pass decided. Nothing of it has been done yet. `warned` are watches with a new early warning.
 
-    `doubts` are the jobs whose owner's log does not bear out the stop, and why.
+    `doubts` are the jobs whose owner's log does not bear out the stop, and why; `borne_out` those whose owner's log
+    spoke against an open stop, and bears it out by now.
     """
 
     watches: tuple[Watch, ...] = ()
@@ -61,6 +63,7 @@ class Plan:
     would_be: tuple[WouldBeStop, ...] = ()
     warned: tuple[Watch, ...] = ()
     doubts: tuple[tuple[JobKey, str], ...] = ()
+    borne_out: tuple[JobKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,10 @@ def declines(verdict: Verdict) -> int:
             return count
 
 
+# Verdicts by the place of their eval on the curve.
+_Answers = Mapping[int, Verdict]
+
+
 def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     if not case.evals:
         return _Judged(case.watch)
@@ -121,19 +128,32 @@ def _judge(case: Case, known: Known, stamp: Stamp) -> _Judged:
     if at is None:
         near = _early(case, watch, newest, known, stamp.now_s)
         return _Judged(near or watch, pins, early=near is not None)
+    return _weighed(case, answers, stops, at, _Judged(watch, pins), known, stamp)
+
+
+def _weighed(
+    case: Case, answers: _Answers, stops: Sequence[int], at: int, judged: _Judged, known: Known, stamp: Stamp
+) -> _Judged:
+    """Return the judgement with the stop at a place of the curve, held against the owner's log where that was read."""
     if case.log is None:
-        return _decided(case, answers, _Place(at), _Judged(watch, pins), known, stamp)
+        return _decided(case, answers, _Place(at), judged, known, stamp)
+    if case.standing.by_word:
+        against = contradicted(case.log, Claimed(case.evals[: at + 1], case.points, case.standing.terms))
+        one, judged = _lowered(case, judged, against) if against else (case, judged)
+        return _decided(one, answers, _Place(at, contradicted=against), judged, known, stamp)
     found = corroborated(case.log, Claimed(case.evals, case.points, case.standing.terms), stops)
     if isinstance(found, Agreed):
         lifted = replace(case, standing=Standing(replace(case.standing.terms, rung=Rung.ENFORCE), found.proof))
-        return _decided(lifted, answers, _Place(found.at, found.proof), _Judged(watch, pins), known, stamp)
+        return _decided(lifted, answers, _Place(found.at, found.proof), judged, known, stamp)
     if found.later and worth_waiting(case.evals, stops, stamp.now_s):
-        return _Judged(watch, pins)
-    return _decided(case, answers, _Place(at), _Judged(watch, pins, doubt=found.why), known, stamp)
+        return judged
+    return _decided(case, answers, _Place(at), replace(judged, doubt=found.why), known, stamp)
 
 
-# Verdicts by the place of their eval on the curve.
-_Answers = Mapping[int, Verdict]
+def _lowered(case: Case, judged: _Judged, against: str) -> tuple[Case, _Judged]:
+    """Return a job as one that is only warned of."""
+    lowered = case.standing.at_most(Rung.WARN, against)
+    return replace(case, standing=lowered), replace(judged, watch=replace(judged.watch, rung_now=lowered.terms.rung))
 
 
 def _answers(case: Case, now_s: float) -> _Answers:
@@ -149,10 +169,14 @@ def _answers(case: Case, now_s: float) -> _Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where on the curve a stop is decided, and by which log of the owner's the ceiling is lifted for it, if it is."""
+    """Where on the curve a stop is decided; by which log of the owner's the ceiling is lifted for it, if it is.
+
+    Or what in that log speaks against it.
+    """
 
     at: int
     corroborated: str = ""
+    contradicted: str = ""
 
 
 def _decided(case: Case, answers: _Answers, place: _Place, judged: _Judged, known: Known, stamp: Stamp) -> _Judged:
@@ -163,7 +187,7 @@ def _decided(case: Case, answers: _Answers, place: _Place, judged: _Judged, know
     seen = replace(case, evals=case.evals[: place.at + 1])
     then = renewed(watch, seen.evals, case.standing.terms, stop)
     evidence = _evidence(seen, then, stop, _chosen(seen, known.pins.get(watch.key, ())), stamp)
-    evidence = replace(evidence, corroborated=place.corroborated)
+    evidence = replace(evidence, corroborated=place.corroborated, contradicted=place.contradicted)
     if case.standing.terms.rung is Rung.OBSERVE:
         return replace(judged, would_be=_would_be(case, evidence, stamp))
     return replace(judged, intent=_intent(case, watch, evidence, known, stamp))
@@ -338,10 +362,10 @@ def _intent(case: Case, watch: Watch, evidence: Evidence, known: Known, stamp: S
     """Return the intent of a stop.
 
     Its notice runs from the telling of an early warning that still stands; that serves one intent, for of any
-    later one the owner is told anew.
+    later one the owner is told anew, as he is of what his own log contradicts.
     """
     terms = case.standing.terms
-    told = None if watch.key in known.triggered else told_s(watch, terms)
+    told = None if watch.key in known.triggered or evidence.contradicted else told_s(watch, terms)
     noticed_s = stamp.now_s if told is None else min(told, stamp.now_s)
     return Intent(
         key=watch.key,

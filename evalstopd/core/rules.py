@@ -101,14 +101,16 @@ class Rules:
 class Standing:
     """How a job stands now: its terms after settings, wishes and ceiling, with the reason for the rung.
 
-    `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung, `wished`
-    whether its owner's word is enough to keep it on the observe rung, where the site would go further.
+    `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung, `by_word`
+    whether nothing but its owner's word lifts it above that ceiling, `wished` whether that word is enough to keep it on
+    the observe rung, where the site would go further.
     """
 
     terms: Terms
     why: str
     ceiling: bool = False
     wished: bool = False
+    by_word: bool = False
 
     def at_most(self, rung: Rung, why: str) -> "Standing":
         """Return the standing with the rung lowered, where it is higher."""
@@ -173,7 +175,8 @@ def standing(
         dataset=wishes.dataset or first.dataset,
     )
     if not held:
-        return Standing(terms, why, wished=rung is Rung.OBSERVE and why == _WISH)
+        by_word = rung is Rung.ENFORCE and not (corroborated or _still_trusted(first, rules))
+        return Standing(terms, why, wished=rung is Rung.OBSERVE and why == _WISH, by_word=by_word)
     return Standing(replace(terms, rung=ceiling), _CEILING_WHY, ceiling=rung is Rung.ENFORCE)
 
 
@@ -217,8 +220,12 @@ def _models_count(rules: Rules) -> bool:
 
 def _ceiling(first: Terms, wishes: Wishes, rules: Rules) -> Rung:
     """Return how far the points are trusted: by the settings, now and when the job was first seen, or by its owner."""
-    trusted = first.trusted and _trusted(rules)
-    return Rung.ENFORCE if trusted or wishes.rung is Rung.ENFORCE else Rung.WARN
+    return Rung.ENFORCE if _still_trusted(first, rules) or wishes.rung is Rung.ENFORCE else Rung.WARN
+
+
+def _still_trusted(first: Terms, rules: Rules) -> bool:
+    """Tell whether the settings trust the points, now and when the job was first seen."""
+    return first.trusted and _trusted(rules)
 
 
 def _fewest(first: Terms, wishes: Wishes, rules: Rules) -> int:

@@ -33,7 +33,8 @@ def is_cap_code(code: str, intent: Intent) -> bool:
 def when(intent: Intent, since: str = "the decision") -> str:
     """Return when it will be done; `since` says what the notice runs from."""
     if intent.rung < Rung.ENFORCE:
-        return "nothing will be done"
+        against = intent.evidence.contradicted
+        return f"nothing will be done, for {against}" if against else "nothing will be done"
     notice_s = max(0.0, intent.not_before_s - intent.created_s)
     return f"not before {notice_s:.0f} seconds from {since}" if notice_s else "at once"
 

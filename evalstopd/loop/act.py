@@ -216,7 +216,7 @@ class Acts:
         """Look again, record, then signal or cancel; an exit code proves nothing, so look once more."""
         if self.scene.ports.should_stop():
             return
-        intents = self._within_caps(intents)
+        intents = self._unopposed(self._within_caps(intents))
         looked = self._look(intents) if intents else None
         if looked is None:
             return
@@ -236,6 +236,17 @@ class Acts:
         for intent in intents:
             if intent.key in held and intent.acted_s is None:
                 self._say_why(intent, held[intent.key])
+        return going
+
+    def _unopposed(self, intents: Sequence[Intent]) -> list[Intent]:
+        """Return the intents that no owner's log speaks against, of those that only the owner's word allows."""
+        going = []
+        for intent in intents:
+            heard = self.scene.objections.to(intent)
+            if heard.against:
+                self._give_up(intent, State.ABANDONED, heard.against)
+            elif not heard.wait:
+                going.append(intent)
         return going
 
     def _held(self, intents: Sequence[Intent]) -> Mapping[JobKey, Held]:

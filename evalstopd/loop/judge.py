@@ -1,16 +1,17 @@
 """Decide and record: from one observation to one transaction, each job for itself."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
-from evalstopd.core.corroborate import NoLog, OwnerLog
+from evalstopd.core.corroborate import Claimed, NoLog, OwnerLog, borne_out
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
-from evalstopd.core.model import JobKey, Point
+from evalstopd.core.missing import is_time
+from evalstopd.core.model import JobKey, Point, Rung
 from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules
@@ -26,10 +27,14 @@ from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one pass decided: the changes to record, and the plan inside them for the acts that follow."""
+    """What one pass decided: the changes to record, and the plan inside them for the acts that follow.
+
+    `cases` are the jobs with an open stop as they were judged.
+    """
 
     changes: Changes
     plan: Plan
+    cases: Mapping[JobKey, Case] = field(default_factory=dict)
 
     @property
     def decided(self) -> list[tuple[JobKey, Evidence]]:
@@ -69,13 +74,17 @@ def judge(
         bindings=tuple(each.binding for each in judged if each.binding is not None),
         remarks=(*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
-    return Judgement(changes, merged)
+    return Judgement(changes, merged, {one.watch.key: one for each in judged if (one := each.stopping) is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What came of one job: `new` counts the evals that arrived, `faults` is what kept it from being judged."""
+    """What came of one job: `new` counts the evals that arrived, `faults` is what kept it from being judged.
 
+    `stopping` is the job as it was judged, where a stop of it is open.
+    """
+
+    stopping: Case | None
     plan: Plan
     points: tuple[tuple[JobKey, Point], ...]
     new: int
@@ -101,31 +110,47 @@ class _Bench:
         life = life_of(one.watch, bound)
         read = arrivals(one.standing.terms, life, reading, self.stored.get(key, ()), now_s)
         case = _case(one, bound, reading, read, now_s=now_s, rules=self.seen.rules)
-        made, faults = self._plan(case)
+        case, made, faults = self._plan(case)
         notes = [*_notes(key, self.seen.cautions.get(key, ()), reading, case, now_s)]
         notes += [*_breaker_note(one, self.seen, now_s), *_doubts(made, now_s)]
         points = tuple((key, point) for point in (*read.new, *read.completed))
-        return _Judged(made, points, len(read.new), _binding(one.watch, bound, now_s), tuple(notes), faults)
+        stopping = case if made.intents or key in self.known.open_intents else None
+        return _Judged(stopping, made, points, len(read.new), _binding(one.watch, bound, now_s), tuple(notes), faults)
 
-    def _plan(self, case: Case) -> tuple[Plan, tuple[Remark, ...]]:
+    def _plan(self, case: Case) -> tuple[Case, Plan, tuple[Remark, ...]]:
         """Plan one job; whatever breaks in it must not cost the others their pass.
 
-        The owner's log is only asked for where a stop hangs on it.
+        The owner's log is only asked for where a stop hangs on it; it is in the case then.
         """
         try:
             made = plan([case], self.known, self.stamp)
-            if made.intents and case.standing.ceiling:
-                made = plan([replace(case, log=self.ask(case))], self.known, self.stamp)
+            if made.intents and (case.standing.ceiling or case.standing.by_word):
+                case = replace(case, log=self.ask(case))
+                made = plan([case], self.known, self.stamp)
+            elif self._is_borne_out(case):
+                made = replace(made, borne_out=(case.watch.key,))
         except Exception as error:  # noqa: BLE001  a rule's own fault is isolated here and reported
             text = f"the job could not be judged: {type(error).__name__}: {error}"
             fault = Remark(case.watch.key.text, "not-judged", text, self.stamp.now_s)
-            return Plan(watches=(case.watch,)), (fault,)
-        return made, ()
+            return case, Plan(watches=(case.watch,)), (fault,)
+        return case, made, ()
+
+    def _is_borne_out(self, case: Case) -> bool:
+        """Tell whether the owner's log bears out by now what it spoke against; it is asked for ever more rarely."""
+        intent = self.known.open_intents.get(case.watch.key)
+        if intent is None or not intent.evidence.contradicted or case.wishes.rung is not Rung.ENFORCE:
+            return False
+        if not is_time(intent.id, intent.created_s, self.stamp.now_s, self.seen.rules.tick_s):
+            return False
+        # As the run shows them by now: an owner may have put right what a stranger logged.
+        evals = [each for each in case.evals if each.step <= intent.evidence.trigger_step]
+        return borne_out(self.ask(case), Claimed(evals, case.points, case.standing.terms))
 
 
 def _planned(intent: Intent) -> IntentEvent:
-    proof = f"; {intent.evidence.corroborated}" if intent.evidence.corroborated else ""
-    return IntentEvent(intent.id, 0, intent.created_s, "planned", f"{intent.evidence.reason}{proof}")
+    found = intent.evidence
+    texts = (found.reason, found.corroborated, found.contradicted)
+    return IntentEvent(intent.id, 0, intent.created_s, "planned", "; ".join(each for each in texts if each))
 
 
 def _binding(watch: Watch, bound: Bound, now_s: float) -> Binding | None:
@@ -138,6 +163,10 @@ def _binding(watch: Watch, bound: Bound, now_s: float) -> Binding | None:
 def _doubts(made: Plan, now_s: float) -> Iterable[Remark]:
     for key, why in made.doubts:
         yield Remark(key.text, "not-corroborated", f"only warned of, on an open server: {why}", now_s)
+    for intent in made.intents:
+        if intent.evidence.contradicted:
+            text = f"only warned of, although its owner asked for enforce: {intent.evidence.contradicted}"
+            yield Remark(intent.key.text, "contradicted", text, now_s)
 
 
 def decided_now(judgement: Judgement, seen: Observation, now_s: float) -> list[Decision]:
@@ -230,6 +259,7 @@ def _merge(plans: Iterable[Plan]) -> Plan:
         would_be=tuple(stop for each in all_plans for stop in each.would_be),
         warned=tuple(watch for each in all_plans for watch in each.warned),
         doubts=tuple(doubt for each in all_plans for doubt in each.doubts),
+        borne_out=tuple(key for each in all_plans for key in each.borne_out),
     )
 
 

@@ -32,6 +32,7 @@ class Observation:
     job by what was read of it. `rules` are the site's, for the tracker as it was found. `killed` tells whether the kill
     switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
     `fresh` are the jobs whose run's facts are of this pass, `doubtful` those whose run is no longer as it was read.
+    `contradicted` says of jobs that their owner asked to have stopped what in the owner's log speaks against it.
     """
 
     snapshot: Snapshot
@@ -49,13 +50,20 @@ class Observation:
     unclear: Mapping[JobKey, Unclear] = field(default_factory=dict)
     fresh: AbstractSet[JobKey] = frozenset()
     doubtful: AbstractSet[JobKey] = frozenset()
+    contradicted: Mapping[JobKey, str] = field(default_factory=dict)
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
-        """Return a job's standing, no higher than observe where its metric misleads or a breaker holds."""
+        """Return a job's standing, no higher than observe where its metric misleads or a breaker holds.
+
+        And no higher than warn while the owner's log speaks against the stop.
+        """
         refused = next((each for each in self.cautions.get(watch.key, ()) if each.refuse), None)
         breaker = held_by(watch.account, watch.key.uid, self.breakers)
         why = refused.text if refused is not None else f"breaker: {breaker.text}" if breaker is not None else ""
-        return standing.at_most(Rung.OBSERVE, why) if why else standing
+        if why:
+            return standing.at_most(Rung.OBSERVE, why)
+        against = self.contradicted.get(watch.key, "")
+        return standing.at_most(Rung.WARN, against) if against else standing
 
 
 def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: Tally) -> Observation:
@@ -86,6 +94,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         holding(book.breakers, snapshot.now_s),
         runs.read.unclear,
         runs.fresh,
+        contradicted={each.key: each.evidence.contradicted for each in book.intents if not each.closed},
     )
     return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
 

@@ -16,7 +16,7 @@ from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 
 _UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
 _MOST_TRIES = 3
-_MOST_STEP = 10**15 - 1  # fifteen digits are all that the name of a checkpoint may have
+MOST_STEP = 10**15 - 1  # fifteen digits are all that the name of a checkpoint may have
 _NOT_COMING = 2  # evals after which a checkpoint that is not there is not coming any more
 
 
@@ -200,7 +200,7 @@ class PinDesk:
 
 def odd_step(step: int) -> str:
     """Return why the keeper is asked nothing of this step; empty where it may be."""
-    if 0 <= step <= _MOST_STEP:
+    if 0 <= step <= MOST_STEP:
         return ""
     said = "is below 0" if step < 0 else "has more than 15 digits"
     return f"step {step} {said}; log evals at the training's own steps, which count from 0"

@@ -14,6 +14,7 @@ from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import run_tags
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import NOTHING_ELSE, Ledger
+from evalstopd.loop.objections import Objections
 from evalstopd.loop.observe import Observation, ending_query
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
@@ -37,6 +38,7 @@ class Scene:
     desk: PinDesk
     ledger: Ledger
     tally: Tally
+    objections: Objections
     decisions: Sequence[Decision] = ()
     said: frozenset[tuple[str, str]] = frozenset()
     untagged: dict[str, Intent] = field(default_factory=dict)

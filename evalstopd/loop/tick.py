@@ -17,6 +17,7 @@ from evalstopd.loop.doubt import with_doubts
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.lengths import LengthsOf, limits_of
+from evalstopd.loop.objections import Objections
 from evalstopd.loop.observe import Observation, observe
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.preempt import Preempting
@@ -95,6 +96,7 @@ class Loop:
         if changes:
             self.ports.store.record(changes)
         seen = replace(seen, breakers={**seen.breakers, **{each.scope: each for each in tripped}})
+        seen = replace(seen, contradicted=_contradicted(seen, judgement))
         seen = with_doubts(self.ports, seen, judgement.changes.intents, tally)
         # Before the stops: who gets the GPUs that they free is decided by then.
         self.ordering.serve(seen.snapshot, book, tally)
@@ -125,8 +127,10 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        witness = Witness(self.ports, tally, self.ports.clock.now_s() + _LOG_TIME_S)
-        return judge(seen, book, stored, stamp, tally, witness.log_of)
+        return judge(seen, book, stored, stamp, tally, self._witness(tally).log_of)
+
+    def _witness(self, tally: Tally) -> Witness:
+        return Witness(self.ports, tally, self.ports.clock.now_s() + _LOG_TIME_S)
 
     def _act(
         self,
@@ -145,9 +149,18 @@ class Loop:
         pins = desk.serve((*book.pins, *judgement.changes.pins))
         tell_early(self.ports, judgement.plan.warned, tally)
         ledger = Ledger(self.ports.store, self.ports.clock)
-        scene = Scene(self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, decisions, book.said)
+        objections = Objections(self._witness(tally), shares, judgement.cases)
+        scene = Scene(
+            self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, objections, decisions, book.said
+        )  # fmt: skip
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)
+
+
+def _contradicted(seen: Observation, judgement: Judgement) -> Mapping[JobKey, str]:
+    """Return of which jobs the owner's log speaks against the stop, after what this pass has heard."""
+    new = {each.key: each.evidence.contradicted for each in judgement.plan.intents}
+    return {key: why for key, why in {**seen.contradicted, **new}.items() if key not in judgement.plan.borne_out}
 
 
 def _told(tally: Tally, *, good: bool) -> TickReport:

@@ -1,4 +1,4 @@
-"""The owner's own training log: asked for where a stop hangs on it, of a job held by the ceiling of an open server."""
+"""The owner's own training log: asked for where a stop on an open server hangs on it."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evalstopd.core.corroborate import NoLog, OwnerLog
 from evalstopd.core.plan import Case
 from evalstopd.errors import CheckpointFailed, CheckpointIncomplete, CheckpointMissing, Rejected, Unavailable
-from evalstopd.loop.pins import odd_step, output_folder, pin_name
+from evalstopd.loop.pins import MOST_STEP, odd_step, output_folder, pin_name
 from evalstopd.loop.report import Tally
 from evalstopd.ports import PinPlace, Ports
 
@@ -23,14 +23,17 @@ class Witness:
     until_s: float
 
     def log_of(self, case: Case) -> OwnerLog | NoLog:
-        """Return what the job's owner has logged in its present life, or why that is not known."""
+        """Return what the job's owner has logged in its present life, or why that is not known.
+
+        No log can bear out a stop at a step that no log can have; it can speak against one all the same.
+        """
         place = _place(case)
         if place is None:
             return NoLog("the run names no output folder, or Slurm no start")
-        if odd := odd_step(place.step):
+        if case.standing.ceiling and (odd := odd_step(case.evals[-1].step)):
             return NoLog(f"no log of the owner's is asked for: {odd}")
         if self.ports.clock.now_s() > self.until_s:
-            return NoLog("no time was left to read the owner's log", later=True)
+            return NoLog("no time was left to read the owner's log", later=True, silent=True)
         return self._read(place, may_come=_evals_of_life(case) < _FEW)
 
     def _read(self, place: PinPlace, *, may_come: bool) -> OwnerLog | NoLog:
@@ -42,7 +45,7 @@ class Witness:
             return NoLog(f"the owner's log cannot be read: {error}")
         except Unavailable as error:
             self.tally.trouble(f"keeper: {error}")
-            return NoLog(str(error), later=True)
+            return NoLog(str(error), later=True, silent=True)
 
 
 def _place(case: Case) -> PinPlace | None:
@@ -50,7 +53,7 @@ def _place(case: Case) -> PinPlace | None:
     watch, job = case.watch, case.sighting.job
     if not watch.output_dir or watch.started_s is None:
         return None
-    folder, step = output_folder(job.work_dir, watch.output_dir), case.evals[-1].step
+    folder, step = output_folder(job.work_dir, watch.output_dir), min(max(case.evals[-1].step, 0), MOST_STEP)
     since_s, metric = math.ceil(watch.started_s), case.standing.terms.metric
     return PinPlace(watch.key.uid, folder, pin_name(watch.key), step, since_s, metric)
 

@@ -206,7 +206,9 @@ def _row(
 
 
 def _with_wait(intent: Intent, remarks: Sequence[Remark]) -> str:
-    """Return why a job is to be stopped, and before that why it is not yet, where caps hold the stop."""
+    """Return why a job is to be stopped, and before that why it is not (yet): its owner's log, or caps, hold it."""
+    if intent.evidence.contradicted:
+        return f"only warned of: {intent.evidence.contradicted}; {intent.evidence.reason}"
     held = next((each for each in remarks if is_cap_code(each.code, intent)), None)
     may_wait = intent.state is State.PROMOTED and intent.acted_s is None
     return f"{held.text}; {intent.evidence.reason}" if held is not None and may_wait else intent.evidence.reason

@@ -94,6 +94,9 @@ def test_when_it_is_done_counts_from_the_decision() -> None:
     assert words.when(replace(STOPPED, not_before_s=1000.0)) == "at once"
     assert words.when(replace(STOPPED, not_before_s=0.0)) == "at once"
     assert words.when(replace(STOPPED, rung=Rung.WARN)) == "nothing will be done"
+    contradicted = replace(STOPPED.evidence, contradicted="the owner's log says otherwise")
+    warned = replace(STOPPED, rung=Rung.WARN, evidence=contradicted)
+    assert words.when(warned) == "nothing will be done, for the owner's log says otherwise"
 
 
 def test_which_checkpoint_was_kept() -> None:

@@ -141,6 +141,14 @@ def test_a_warning_gives_way_once_the_job_may_be_stopped(state: State) -> None:
     assert step == GiveUp(State.ABANDONED, "the job's rung is now enforce: its next eval decides anew")
 
 
+def test_a_warning_that_the_owners_log_does_not_contradict_any_more_gives_way_and_says_so() -> None:
+    contradicted = replace(at(State.WARNED), rung=Rung.WARN, evidence=replace(EVIDENCE, contradicted="a reason"))
+
+    assert next_step(contradicted, GOOD, 100.0) == GiveUp(
+        State.ABANDONED, "the owner's log bears the evals out now: its next eval decides anew"
+    )
+
+
 @pytest.mark.parametrize("pin", [None, replace(PIN, state=PinState.LOST), replace(PIN, state=PinState.DROPPED)])
 def test_without_a_safe_checkpoint_the_stop_becomes_a_warning(pin: Pin | None) -> None:
     step = next_step(at(State.WARNED), replace(GOOD, pin=pin), 100.0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.missing import is_sought, lot
+from evalstopd.core.missing import is_sought, is_time, lot
 from evalstopd.core.model import JobKey
 from evalstopd.core.watch import Pin, PinState
 
@@ -30,6 +30,15 @@ def test_later_a_look_comes_once_in_a_tenth_of_that_time_and_every_ten_minutes_a
     missed_s: float, one_in: int
 ) -> None:
     assert looks(PIN, missed_s) == pytest.approx(2000 / one_in, rel=0.2)
+
+
+def test_whatever_is_looked_for_by_a_name_has_the_same_spacing_and_lots_of_its_own() -> None:
+    moments = [PIN.wanted_s + TICK_S * n for n in range(2000)]
+    one, other = ([is_time(name, now_s - 6000.0, now_s, TICK_S) for now_s in moments] for name in ("a", "b"))
+
+    assert all(is_time("a", now_s - 300.0, now_s, TICK_S) for now_s in moments)
+    assert [sum(one), sum(other)] == [pytest.approx(100, rel=0.3), pytest.approx(100, rel=0.3)]
+    assert sum(map(all, zip(one, other, strict=True))) < 20
 
 
 def test_checkpoints_that_were_missed_together_are_not_all_looked_for_together() -> None:

@@ -427,3 +427,50 @@ def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:
     assert ([each.step for each in waits.pins], [each.evals for each in waits.watches]) == ([20], [4])
     late = decided(held_back(soon, arrived_s=NOW_S - 601.0))
     assert ([each.rung for each in late.intents], late.doubts) == ([Rung.WARN], ((KEY, "no log was found yet"),))
+
+
+POINTS = tuple(Point("r", each.step, each.score, 0, 1, each.arrived_s) for each in evals(*FALL))
+
+
+def by_word(log: OwnerLog | NoLog, **terms: object) -> Case:
+    """Return a job that nothing but its owner's word lets be stopped, with its owner's log."""
+    found = case(**terms)
+    return replace(found, standing=replace(found.standing, by_word=True), points=POINTS, log=log)
+
+
+@pytest.mark.parametrize("log", [OWN, NoLog("none"), NoLog("may come", later=True), OwnerLog("l", "d", {"loss": ()})])
+def test_a_stop_by_the_owners_word_is_decided_where_no_log_speaks_against_it(log: OwnerLog | NoLog) -> None:
+    found = decided(by_word(log))
+
+    assert [(each.rung, each.evidence) for each in found.intents] == [(Rung.ENFORCE, EVIDENCE)]
+    assert [each.rung_now for each in found.watches] == [Rung.ENFORCE]
+
+
+def test_where_the_owners_log_speaks_against_it_the_job_is_only_warned_of_by_the_same_evidence() -> None:
+    other = OwnerLog("log.json", "d" * 64, {"acc": ((10, 1.0), (20, 3.0), (30, 2.5), (40, 2.75))})
+    found = decided(by_word(other))
+    against = f"the owner's log.json has 2.5 at step 30, not 2; SHA-256 {'d' * 64}"
+
+    assert [(each.rung, each.evidence) for each in found.intents] == [
+        (Rung.WARN, replace(EVIDENCE, contradicted=against))
+    ]
+    assert ([each.rung_now for each in found.watches], found.doubts) == ([Rung.WARN], ())
+    assert [each.step for each in found.pins] == [20]
+
+
+def test_what_the_log_contradicts_after_the_eval_that_decides_is_no_matter() -> None:
+    """Of several evals in one reading the first that stops decides."""
+    more = evals(*FALL, 0.5, arrived_s=NOW_S)
+    other = OwnerLog("l", "d", {"acc": (*((each.step, each.score) for each in evals(*FALL)), (50, 0.75))})
+    points = tuple(Point("r", each.step, each.score, 0, 1, each.arrived_s) for each in more)
+    found = decided(replace(by_word(other), evals=more, points=points))
+
+    assert [(each.rung, each.evidence.trigger_step) for each in found.intents] == [(Rung.ENFORCE, 40)]
+
+
+def test_an_early_warning_is_no_notice_of_what_the_owners_log_contradicts() -> None:
+    other = OwnerLog("log.json", "d" * 64, {"acc": ((10, 1.0), (20, 3.0), (30, 2.5), (40, 2.75))})
+    early = EarlyWarning(1, 200, 4950.0, 30, 1, 2, 20, Rung.ENFORCE, "k-declines:k=2", "acc", "max", told_s=4950.0)
+    told = [replace(each, watch=replace(each.watch, early=early)) for each in (by_word(OWN), by_word(other))]
+
+    assert [intent.told_s for each in told for intent in decided(each).intents] == [4950.0, None]

@@ -28,6 +28,24 @@ def test_only_a_job_that_would_be_enforced_is_held_by_the_ceiling() -> None:
         assert not standing(site_terms(OPEN), Wishes(rung=below), OPEN).ceiling
 
 
+def test_the_owners_word_alone_lifts_the_ceiling_only_where_nobody_else_trusts_the_points() -> None:
+    asked = Wishes(rung=Rung.ENFORCE)
+    by_word = standing(site_terms(OPEN), asked, OPEN)
+    accepted = replace(OPEN, open_server_accepted="a reason")
+    checked = replace(OPEN, server=ServerClass.AUTHENTICATED)
+
+    assert (by_word.terms.rung, by_word.ceiling, by_word.by_word) == (Rung.ENFORCE, False, True)
+    assert not standing(site_terms(OPEN), asked, OPEN, corroborated=True).by_word
+    for trusting in (accepted, checked):
+        assert not standing(site_terms(trusting), asked, trusting).by_word
+        assert standing(site_terms(OPEN), asked, trusting).by_word, "first seen while nobody did"
+        assert standing(site_terms(trusting), asked, OPEN).by_word, "nobody does any more"
+    for other in (Wishes(), Wishes(rung=Rung.WARN), Wishes(rung=Rung.ENFORCE, faults=("twice",))):
+        assert not standing(site_terms(OPEN), other, OPEN).by_word
+    assert not standing(site_terms(OPEN), asked, replace(OPEN, rung=Rung.WARN)).by_word
+    assert not by_word.at_most(Rung.WARN, "a reason").by_word
+
+
 @pytest.mark.parametrize(
     ("metric", "mode"), [(None, Mode.MAX), ("acc", Mode.MAX), ("val_loss", Mode.MIN), ("val_f1", Mode.MAX)]
 )

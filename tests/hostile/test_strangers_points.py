@@ -119,3 +119,49 @@ def test_the_owners_own_files_lift_the_ceiling_of_an_open_server(make_site: Call
         r"steps 30 to \d+ and the verdict as in the owner's checkpoint-\d+/trainer_state.json, SHA-256 [0-9a-f]{64}",
         intent.evidence.corroborated,
     )
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_stranger_ends_no_job_whose_owner_wrote_enforce_where_the_owners_file_shows_a_rise(
+    make_site: Callable[..., Site],
+) -> None:
+    """The owner's word lets the daemon stop on what anybody may log; my trainer's files go before it."""
+    site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
+    tracker = Tracker(site.mlflow.uri)
+    job = site.train(users.ALICE, RISE, words="evalstop=enforce", pace_s=0.3)
+    site.wait(lambda: site.evals(job) == 8, "all evals read")
+    watch = site.watch(job)
+    assert watch is not None
+    fall = [float(each) for each in FALL.split(",")]
+    tracker.log(str(watch.run_id), METRIC, [(10 * n, score, 10**13) for n, score in enumerate(fall, 1)])
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.WARNED, "the warning")
+    tracker.http.close()
+    before = site.service.log.stat().st_size
+    site.wait(lambda: site.service.log.read_text()[before:].count(" watched") >= 5, "passes after it")
+
+    assert [(each.rung, each.state) for each in site.intents(job)] == [(Rung.WARN, State.WARNED)]
+    assert site.state(job) == "RUNNING"
+    said = [text for whose, code, text in site.remarks() if (whose, code) == (job, "contradicted")]
+    assert [text.partition("trainer_state.json ")[2].partition(";")[0] for text in said] == [
+        "has 0.2 at step 20, not 0.4"
+    ]
+    for command in ("status", "explain", "report"):
+        shown = site.service.command(command, *([job] if command == "explain" else [])).stdout
+        assert "trainer_state.json has 0.2 at step 20, not 0.4" in " ".join(shown.split())
+    assert site.service.command("audit", "replay").returncode == 0
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_the_owners_file_that_shows_the_same_fall_leaves_the_owners_word_as_it_is(
+    make_site: Callable[..., Site],
+) -> None:
+    """Nothing but the trainer's scores is another: the case above does not rest on anything else."""
+    site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
+    job = site.train(users.ALICE, FALL, words="evalstop=enforce")
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
+
+    intent = site.intents(job)[0]
+    assert (intent.rung, site.state(job)) == (Rung.ENFORCE, "CANCELLED")
+    assert (intent.evidence.corroborated, intent.evidence.contradicted) == ("", "")

@@ -50,7 +50,7 @@ def test_the_log_is_asked_for_only_when_a_stop_hangs_on_it() -> None:
     assert world.keeper.asked == []
 
     asking = World(OPEN)
-    play(asking, asking.train("r1", comment="evalstop=enforce"), RISE_AND_FALL)
+    play(asking, asking.train("r1", comment="evalstop=enforce"), HEALTHY)
     assert asking.keeper.asked == []
 
     held = World(OPEN)

@@ -1,4 +1,4 @@
-"""A job that logs to MLflow and, by Lightning's own CSVLogger, to a table beside its checkpoints: URI SCORES.
+"""A job that logs to MLflow and, by Lightning's own CSVLogger, to a table beside its checkpoints: URI SCORES [WORDS].
 
 Beside trainer.py. Only the training and Lightning's loop are missing.
 """
@@ -19,7 +19,7 @@ def main() -> None:
     checkpoints = Path(logger.log_dir) / "checkpoints"
     checkpoints.mkdir(parents=True)
     run = make_run(uri, str(checkpoints))
-    link(run, "")
+    link(run, " ".join(sys.argv[3:]))
     for number, score in enumerate(scores, 1):
         step = 10 * number
         logger.log_metrics({"train_loss": 1 / number}, step - 5)

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.trainers, pytes
 PROGRAM = Path(__file__).with_name("csv_trainer.py")
 
 
-def test_its_table_lifts_the_ceiling_for_the_stop_that_it_bears_out(make_site: Callable[..., Site]) -> None:
+def stopped(make_site: Callable[..., Site], words: str) -> tuple[Site, str]:
+    """Return a site and a job of it that was stopped, with these words in its comment."""
     pytest.importorskip("lightning", reason="TRAINERS NOT TESTED: lightning is not installed (extra `trainers`)")
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
     probe = site.cluster.as_user(users.ALICE, [sys.executable, "-c", "import json"])
@@ -26,13 +27,25 @@ def test_its_table_lifts_the_ceiling_for_the_stop_that_it_bears_out(make_site: C
     program = site.service.directory / PROGRAM.name
     shutil.copy(PROGRAM, program)
     program.chmod(0o755)
-    job = site.cluster.sbatch(
-        users.ALICE, f"#!/bin/sh\nexec {sys.executable} {program} {site.mlflow.uri} {FALL}\n", "--gpus=1", "--nodes=1"
-    )
+    command = f"{sys.executable} {program} {site.mlflow.uri} {FALL} {words}"
+    job = site.cluster.sbatch(users.ALICE, f"#!/bin/sh\nexec {command}\n", "--gpus=1", "--nodes=1")
     site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop", 400)
+    return site, job
+
+
+def test_its_table_lifts_the_ceiling_for_the_stop_that_it_bears_out(make_site: Callable[..., Site]) -> None:
+    site, job = stopped(make_site, "")
 
     assert (site.intents(job)[0].rung, site.accounted(job)) == (Rung.ENFORCE, "CANCELLED")
     assert re.fullmatch(
         r"steps 30 to \d+ and the verdict as in the owner's \.\./metrics\.csv, SHA-256 [0-9a-f]{64}",
         site.intents(job)[0].evidence.corroborated,
     )
+
+
+def test_its_table_does_not_contradict_the_owners_word_on_its_own_fall(make_site: Callable[..., Site]) -> None:
+    site, job = stopped(make_site, "evalstop=enforce")
+
+    assert (site.intents(job)[0].rung, site.accounted(job)) == (Rung.ENFORCE, "CANCELLED")
+    evidence = site.intents(job)[0].evidence
+    assert (evidence.corroborated, evidence.contradicted) == ("", "")

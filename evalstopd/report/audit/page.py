@@ -70,6 +70,8 @@ def _facts(row: DecisionRow) -> Iterator[tuple[str, str]]:
     yield "run", f"{plain(basis.run_id)}, metric {series}, {proof}"
     if basis.corroborated:
         yield "agrees", plain(basis.corroborated, 300)
+    if basis.contradicted:
+        yield "disagrees", plain(basis.contradicted, 300)
     yield "evals", f"{len(basis.evals)}: " + " ".join(map(_eval, basis.evals))
     best = f"{number(basis.best_score)} at step {basis.best_step}"
     yield "best", f"{best}; the checkpoint to keep is that of {basis.kept_step}"

@@ -75,7 +75,8 @@ class BasisRow:
     """What a decision rests on: its frozen evidence.
 
     `proof` tells by what the run was proven to be the job's, `two_way` whether the run named the job as well.
-    `corroborated` tells by which log of the owner's an open server's points were believed for this stop, if they were.
+    `corroborated` tells by which log of the owner's an open server's points were believed for this stop, if they were,
+    `contradicted` what in that log speaks against them, where the owner's word alone would have let the job be stopped.
     `dataset` is the one whose evals these are, where the metric had those of several.
     """
 
@@ -94,6 +95,7 @@ class BasisRow:
     best_score: float
     kept_step: int
     corroborated: str
+    contradicted: str
     dataset: str
     evals: tuple[EvalRow, ...]
 

@@ -10,7 +10,7 @@ from evalstopd.report.render import to_json, when
 _JOB = ("cluster", "uid", "restarts", "user", "account", "partition", "name", "gpus")
 _BASIS = (
     "rule", "metric", "mode", "settings_hash", "version", "run_id", "proof", "two_way", "trigger_step", "declines",
-    "reason", "best_step", "best_score", "kept_step", "corroborated", "dataset",
+    "reason", "best_step", "best_score", "kept_step", "corroborated", "contradicted", "dataset",
 )  # fmt: skip
 _OUTCOME = ("note", "ending", "exit_code", "ending_source")
 _TIMES = ("submitted", "started", "decided", "not_before", "limit_end", "ended", "closed")

@@ -33,10 +33,10 @@ class RuleCard:
 class Scorecard:
     """Every rule's card, the site's own first, every would-be stop, and where the card was overridden.
 
-    `apart` counts the jobs that say nothing: judged by a `misleading metric`; or without a would-be stop and
-    `running`, with `few evals`, first seen on `enforce` (those that fall are stopped, only the others are left) or
-    `off`, or `unclear`: the rule taken alone would have stopped them, but a veto stood, the owner had chosen
-    otherwise, or evals came two at once.
+    `apart` counts the jobs that say nothing: judged by a `misleading metric`, or by evals that its `owner's log
+    contradicts`; or without a would-be stop and `running`, with `few evals`, first seen on `enforce` (those that fall
+    are stopped, only the others are left) or `off`, or `unclear`: the rule taken alone would have stopped them, but a
+    veto stood, the owner had chosen otherwise, or evals came two at once.
     """
 
     site_rule: str
@@ -88,10 +88,12 @@ def _told(archive: Archive, store: Store, limits: Limits, since_s: float) -> lis
     for intent in archive.intents_of(keys):
         intents[intent.key].append(intent)
     misled = {each.subject for each in archive.remarks_of([key.text for key in keys]) if each.code in REFUSING}
+    apart = dict.fromkeys((key for key in keys if key.text in misled), "misleading metric")
+    apart |= {key: "owner's log contradicts" for key in keys if any(e.evidence.contradicted for e in intents[key])}
     return [
         _tell(each, points[each.key], first_decision(would_be[each.key], intents[each.key]), limits)
-        if each.key.text not in misled
-        else _Told(each.terms.rule, (each.first_s, each.first_s), apart="misleading metric")
+        if each.key not in apart
+        else _Told(each.terms.rule, (each.first_s, each.first_s), apart=apart[each.key])
         for each in watches
     ]
 
