@@ -96,11 +96,12 @@ def _intents(stage: Stage, job: str) -> tuple[Intent, ...]:
 
 
 def settings(tracking_uri: str, tick_s: float) -> dict[str, dict[str, object]]:
-    """Return the daemon's settings: enforce at once, without caps."""
+    """Return the daemon's settings: enforce at once, without caps, on a server that the site trusts."""
     most = 100_000
     return {
         "rules": {"rung": "enforce", "metric": METRIC},
         "enforce": {"override": "a benchmark", "notice_s": 0},
+        "trust": {"open_mlflow": "a benchmark"},
         "caps": {"stops": most, "stops_per_account": most, "gpu_share": 1.0, "breaker_decisions": most},
         "mlflow": {"tracking_uri": tracking_uri, "time_limit_s": 30.0},
         "daemon": {"tick_s": tick_s},
