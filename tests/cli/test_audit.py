@@ -11,7 +11,8 @@ import pytest
 
 from evalstopd.ports import Changes
 from evalstopd.store.sql import SqlStore
-from tests.cli.test_cli import one_line, run
+from tests.cli.conftest import Run
+from tests.cli.test_cli import one_line
 from tests.contracts.store_builders import HOSTILE, remark, watch
 from tests.report.audit import books
 
@@ -33,7 +34,7 @@ def tamper(config: Path, statement: str) -> None:
         act(statement)
 
 
-def test_a_whole_book_is_said_to_be_whole(config: Path) -> None:
+def test_a_whole_book_is_said_to_be_whole(run: Run, config: Path) -> None:
     head = run("audit", "head", "--config", str(config)).stdout.strip()
     done = run("audit", "verify", "--head", head, "--config", str(config))
     data = json.loads(run("audit", "verify", "--json", "--config", str(config)).stdout)
@@ -44,7 +45,7 @@ def test_a_whole_book_is_said_to_be_whole(config: Path) -> None:
     assert (data["good"], data["links"], data["first"]) == (True, 11, None)
 
 
-def test_a_tampered_book_is_named_with_exit_code_1(config: Path) -> None:
+def test_a_tampered_book_is_named_with_exit_code_1(run: Run, config: Path) -> None:
     tamper(config, "UPDATE remarks SET text = 'x' WHERE id = 8")
     done = run("audit", "verify", "--config", str(config))
     told = run("audit", "verify", "--json", "--config", str(config))
@@ -56,14 +57,14 @@ def test_a_tampered_book_is_named_with_exit_code_1(config: Path) -> None:
     assert json.loads(told.stdout)["first"]["seq"] == 8
 
 
-def test_a_head_that_is_none_is_one_line(config: Path) -> None:
+def test_a_head_that_is_none_is_one_line(run: Run, config: Path) -> None:
     done = run("audit", "verify", "--head", "abc", "--config", str(config))
 
     assert done.returncode == 2
     assert "neither LENGTH:HASH nor a hash" in one_line(done)
 
 
-def test_folding_again_lists_the_differences_with_exit_code_1(config: Path) -> None:
+def test_folding_again_lists_the_differences_with_exit_code_1(run: Run, config: Path) -> None:
     """The book's evals are made up: no rule stops on them."""
     done = run("audit", "replay", "--config", str(config))
     told = run("audit", "replay", "--json", "--config", str(config))
@@ -76,7 +77,7 @@ def test_folding_again_lists_the_differences_with_exit_code_1(config: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["text", "csv", "json"])
-def test_the_report_of_a_hostile_book_is_harmless_in_every_form(config: Path, form: str) -> None:
+def test_the_report_of_a_hostile_book_is_harmless_in_every_form(run: Run, config: Path, form: str) -> None:
     done = run("report", "--format", form, "--config", str(config))
 
     assert done.returncode == 0, done.stderr
@@ -84,7 +85,7 @@ def test_the_report_of_a_hostile_book_is_harmless_in_every_form(config: Path, fo
     assert "alpha" in done.stdout
 
 
-def test_the_reports_forms_say_the_same(config: Path) -> None:
+def test_the_reports_forms_say_the_same(run: Run, config: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run("report", "--format", "csv", "--config", str(config)).stdout)))
     data = json.loads(run("report", "--format", "json", "--config", str(config)).stdout)
 
@@ -94,18 +95,18 @@ def test_the_reports_forms_say_the_same(config: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [("--since", "yesterday"), ("--until", "x"), ("--since", "0d", "--until", "1d")])
-def test_a_span_that_is_none_is_one_line(config: Path, options: tuple[str, ...]) -> None:
+def test_a_span_that_is_none_is_one_line(run: Run, config: Path, options: tuple[str, ...]) -> None:
     done = run("report", *options, "--config", str(config))
 
     assert done.returncode == 2
     assert one_line(done).startswith("evalstopd: --")
 
 
-def test_a_day_that_is_yet_to_come_is_called_so(config: Path) -> None:
+def test_a_day_that_is_yet_to_come_is_called_so(run: Run, config: Path) -> None:
     assert "lies in the future" in one_line(run("report", "--since", "9000-01-01", "--config", str(config)))
 
 
-def test_a_value_that_no_program_of_ours_wrote_is_one_line(config: Path) -> None:
+def test_a_value_that_no_program_of_ours_wrote_is_one_line(run: Run, config: Path) -> None:
     tamper(config, "UPDATE intents SET evidence = 'nonsense'")
     for command in (("report",), ("audit", "replay")):
         done = run(*command, "--config", str(config))
@@ -115,7 +116,7 @@ def test_a_value_that_no_program_of_ours_wrote_is_one_line(config: Path) -> None
     assert run("audit", "verify", "--config", str(config)).returncode == 1
 
 
-def test_the_audit_changes_nothing(config: Path) -> None:
+def test_the_audit_changes_nothing(run: Run, config: Path) -> None:
     with closing(sqlite3.connect(config.parent / "store.db")) as sql:
         before = "\n".join(sql.iterdump())
     for command in (("report",), ("audit", "head"), ("audit", "verify"), ("audit", "replay")):

@@ -15,16 +15,9 @@ from evalstopd.core.watch import Reads, Remark, Terms, Watch
 from evalstopd.ports import Changes
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
+from tests.cli.conftest import Run, run_cold
 
 HOSTILE = "a\nb\x1b[31m[red]x[/red] =cmd|' /C calc'!A0 <script>\u202e\r\udcff"
-
-
-def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("EVALSTOPD_")}
-    return subprocess.run(
-        [sys.executable, "-m", "evalstopd", *arguments], env=environment | variables, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def test_help_is_there_at_once() -> None:
     times = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert run("--help").returncode == 0
+        assert run_cold("--help").returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
@@ -123,7 +116,9 @@ def test_a_command_loads_what_it_needs_and_hardly_looks_for_garbage_meanwhile(
         ("not toml", "evalstopd.toml: "),
     ],
 )
-def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(
+    run: Run, tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text(text)
     done = run("config", "--config", str(path))
@@ -132,7 +127,7 @@ def test_a_bad_setting_is_one_line_that_names_it_and_exit_code_78(tmp_path: Path
     assert done.returncode == 78
 
 
-def test_several_bad_settings_are_a_line_each_and_nothing_in_them_acts(tmp_path: Path) -> None:
+def test_several_bad_settings_are_a_line_each_and_nothing_in_them_acts(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text(f'[rules]\nrang = "warn"\nrung = {json.dumps(HOSTILE[:-1])}\n[caps]\nstops = 0\n')
     done = run("config", "--config", str(path))
@@ -147,7 +142,7 @@ def test_several_bad_settings_are_a_line_each_and_nothing_in_them_acts(tmp_path:
 
 
 @pytest.mark.parametrize("command", ["run", "tick"])
-def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(config: Path, command: str) -> None:
+def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(run: Run, config: Path, command: str) -> None:
     with config.open("a") as more:
         more.write('[mlflow]\ntracking_uri = "http://127.0.0.1:9"\n[rules]\nrung = "enforce"\n')
     done = run(command, "--config", str(config))
@@ -156,14 +151,14 @@ def test_enforce_without_a_passed_scorecard_is_one_line_and_exit_code_78(config:
     assert done.returncode == 78
 
 
-def test_an_unknown_variable_is_refused_with_the_nearest_known() -> None:
+def test_an_unknown_variable_is_refused_with_the_nearest_known(run: Run) -> None:
     done = run("config", EVALSTOPD_RULES__RUNGS="warn")
 
     assert one_line(done).endswith("unknown variable EVALSTOPD_RULES__RUNGS; did you mean EVALSTOPD_RULES__RUNG?")
     assert done.returncode == 78
 
 
-def test_variables_win_over_the_file_and_secrets_are_not_shown(config: Path) -> None:
+def test_variables_win_over_the_file_and_secrets_are_not_shown(run: Run, config: Path) -> None:
     done = run("config", "--config", str(config), "--json", EVALSTOPD_RULES__RUNG="warn", EVALSTOPD_MLFLOW__TOKEN="s3")
     shown = json.loads(done.stdout)
 
@@ -172,7 +167,7 @@ def test_variables_win_over_the_file_and_secrets_are_not_shown(config: Path) -> 
     assert shown["store"]["url"].startswith("sqlite:///")
 
 
-def test_passwords_in_addresses_are_not_shown(tmp_path: Path) -> None:
+def test_passwords_in_addresses_are_not_shown(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text('[mlflow]\ntracking_uri = "http://me:s3@h:5000"\n[store]\nurl = "postgresql://u:s3@h/db"\n')
     for form in ([], ["--json"]):
@@ -185,23 +180,23 @@ def test_passwords_in_addresses_are_not_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "variable", [{"EVALSTOPD_RULES__PARTITIONS": "gpu"}, {"EVALSTOPD_RULES": "notjson"}, {"EVALSTOPD_RULES__RUNG": "2"}]
 )
-def test_a_variable_of_the_wrong_form_is_one_line(variable: dict[str, str]) -> None:
+def test_a_variable_of_the_wrong_form_is_one_line(run: Run, variable: dict[str, str]) -> None:
     done = run("config", **variable)
 
     assert one_line(done)
     assert done.returncode == 78
 
 
-def test_an_empty_config_variable_counts_as_none() -> None:
+def test_an_empty_config_variable_counts_as_none(run: Run) -> None:
     assert run("config", EVALSTOPD_CONFIG="").returncode == 0
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_told(run: Run) -> None:
     assert run("--version").stdout.startswith("evalstopd 0.")
 
 
 @pytest.mark.parametrize("scores", [(1e307, -9e307, 5e307), (1e-320, 2e-320), (0.5, 0.5), (0.1,)])
-def test_extreme_scores_are_explained_all_the_same(config: Path, scores: tuple[float, ...]) -> None:
+def test_extreme_scores_are_explained_all_the_same(run: Run, config: Path, scores: tuple[float, ...]) -> None:
     key = JobKey("c", "8", 1001, 100)
     watch = Watch(key, Life(0, 100), 102.0, Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX), evals=len(scores))
     points = tuple((key, Point("r", n, score, n, metric="score")) for n, score in enumerate(scores))
@@ -213,7 +208,7 @@ def test_extreme_scores_are_explained_all_the_same(config: Path, scores: tuple[f
     assert done.returncode == 0, done.stderr
 
 
-def test_explain_says_by_what_the_run_is_proven_to_be_the_jobs(config: Path) -> None:
+def test_explain_says_by_what_the_run_is_proven_to_be_the_jobs(run: Run, config: Path) -> None:
     key = JobKey("c", "10", 1001, 100)
     terms = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)
     watch = Watch(key, Life(0, 100), 103.0, terms, run_id="r", two_way=True, proof="mac")
@@ -224,7 +219,7 @@ def test_explain_says_by_what_the_run_is_proven_to_be_the_jobs(config: Path) -> 
     assert "run r (proven by mac, both ways)" in run("explain", "10", "--config", str(config)).stdout
 
 
-def test_an_old_refusal_does_not_stick_to_a_job_that_is_read_again(config: Path) -> None:
+def test_an_old_refusal_does_not_stick_to_a_job_that_is_read_again(run: Run, config: Path) -> None:
     key = JobKey("c", "9", 1001, 100)
     terms = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)
     watch = Watch(key, Life(0, 100), 103.0, terms, reads=Reads(good_s=200.0))
@@ -236,7 +231,7 @@ def test_an_old_refusal_does_not_stick_to_a_job_that_is_read_again(config: Path)
     assert rows == {"9": "watched", "7": "refused"}
 
 
-def test_a_store_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_says_how_to_make_it(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text(f'[store]\nurl = "sqlite:///{tmp_path}/none.db"\n')
     for command in (["status"], ["explain", "1"], ["run"]):
@@ -246,7 +241,7 @@ def test_a_store_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
         assert done.returncode == 70
 
 
-def test_an_unknown_job_is_explained_away(config: Path) -> None:
+def test_an_unknown_job_is_explained_away(run: Run, config: Path) -> None:
     done = run("explain", "99", "--config", str(config))
 
     assert "job 99 is not watched" in one_line(done)
@@ -266,7 +261,9 @@ TAGS = '[mlflow]\nserver = "authenticated"\n[binding]\ntags = "our proxy sets th
         (TAGS + 'mac_key = "/no/key"\n', ["(comment)", "(mac)", "(tag)"]),
     ],
 )
-def test_who_has_no_run_is_told_every_way_to_one_that_the_site_allows(config: Path, more: str, ways: list[str]) -> None:
+def test_who_has_no_run_is_told_every_way_to_one_that_the_site_allows(
+    run: Run, config: Path, more: str, ways: list[str]
+) -> None:
     """A job that is not watched, and one that is, but whose run is not proven; the site key need not be readable."""
     store = SqlStore(f"sqlite:///{config.parent}/store.db")
     key = JobKey("c", "8", 1001, 100)
@@ -289,7 +286,7 @@ SQUEUE, SCONTROL = "#!/bin/sh\n", "#!/bin/sh\necho 'ClusterName             = c'
 
 @pytest.mark.parametrize("policy", ["", "fifo", "srtf-est", "loss-aware"])
 def test_the_order_of_waiting_jobs_is_shown_and_given_back_without_a_tracker_a_card_or_the_site_key(
-    config: Path, policy: str
+    run: Run, config: Path, policy: str
 ) -> None:
     """All of these are the daemon's needs alone."""
     for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
@@ -306,7 +303,7 @@ def test_the_order_of_waiting_jobs_is_shown_and_given_back_without_a_tracker_a_c
     assert restored.stdout == "0 waiting jobs were given back what they had\n"
 
 
-def test_the_daemon_itself_still_asks_for_a_tracker(config: Path) -> None:
+def test_the_daemon_itself_still_asks_for_a_tracker(run: Run, config: Path) -> None:
     for command in ("run", "tick"):
         done = run(command, "--config", str(config))
 
@@ -315,7 +312,7 @@ def test_the_daemon_itself_still_asks_for_a_tracker(config: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["status"], ["explain", "7"]])
-def test_hostile_text_is_shown_without_effect(config: Path, command: list[str]) -> None:
+def test_hostile_text_is_shown_without_effect(run: Run, config: Path, command: list[str]) -> None:
     done = run(*command, "--config", str(config))
 
     assert done.returncode == 0, done.stderr
@@ -325,7 +322,7 @@ def test_hostile_text_is_shown_without_effect(config: Path, command: list[str]) 
 
 
 @pytest.mark.parametrize("command", [["status"], ["explain", "7"]])
-def test_json_parses_and_says_the_same(config: Path, command: list[str]) -> None:
+def test_json_parses_and_says_the_same(run: Run, config: Path, command: list[str]) -> None:
     done = run(*command, "--json", "--config", str(config))
     data = json.loads(done.stdout)
     row = data[0] if isinstance(data, list) else data["watch"]
@@ -333,7 +330,7 @@ def test_json_parses_and_says_the_same(config: Path, command: list[str]) -> None
     assert (row["best_step"], row["declines"]) == (20, 2)
 
 
-def test_explain_draws_the_curve_with_its_verdicts(config: Path) -> None:
+def test_explain_draws_the_curve_with_its_verdicts(run: Run, config: Path) -> None:
     done = run("explain", "7", "--config", str(config))
 
     assert "declining" in done.stdout
@@ -341,20 +338,20 @@ def test_explain_draws_the_curve_with_its_verdicts(config: Path) -> None:
     assert "stop" in done.stdout
 
 
-def test_the_overview_fits_eighty_columns(config: Path) -> None:
+def test_the_overview_fits_eighty_columns(run: Run, config: Path) -> None:
     table = run("status", "--config", str(config)).stdout.splitlines()[:2]
 
     assert [len(line) <= 80 for line in table] == [True, True]
 
 
-def test_keep_without_slurm_is_one_line(tmp_path: Path) -> None:
+def test_keep_without_slurm_is_one_line(run: Run, tmp_path: Path) -> None:
     done = run("keep", "7", PATH=str(tmp_path))
 
     assert "squeue" in one_line(done)
     assert done.returncode == 1
 
 
-def test_keep_needs_no_settings_even_where_they_are_broken(tmp_path: Path) -> None:
+def test_keep_needs_no_settings_even_where_they_are_broken(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text("broken")
     done = run("keep", "7", PATH=str(tmp_path), EVALSTOPD_CONFIG=str(path))
@@ -362,7 +359,7 @@ def test_keep_needs_no_settings_even_where_they_are_broken(tmp_path: Path) -> No
     assert "squeue" in one_line(done)
 
 
-def test_undo_needs_neither_settings_nor_store_unless_they_are_named(tmp_path: Path) -> None:
+def test_undo_needs_neither_settings_nor_store_unless_they_are_named(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evalstopd.toml"
     path.write_text("broken")
     by_variable = run("undo", "7", PATH=str(tmp_path), EVALSTOPD_CONFIG=str(path))
@@ -376,7 +373,7 @@ def test_undo_needs_neither_settings_nor_store_unless_they_are_named(tmp_path: P
 
 @pytest.mark.parametrize("job", ["7", "99", "c:7:1001:100:0:40", "c:7:1002:100:0:40"])
 def test_undo_of_a_job_that_was_not_stopped_says_so_before_slurm_is_asked(
-    config: Path, tmp_path: Path, job: str
+    run: Run, config: Path, tmp_path: Path, job: str
 ) -> None:
     done = run("undo", job, "--config", str(config), PATH=str(tmp_path))
 
@@ -385,7 +382,7 @@ def test_undo_of_a_job_that_was_not_stopped_says_so_before_slurm_is_asked(
 
 
 @pytest.mark.parametrize("command", ["keep", "undo"])
-def test_an_id_that_could_be_an_option_or_a_list_is_refused(command: str) -> None:
+def test_an_id_that_could_be_an_option_or_a_list_is_refused(run: Run, command: str) -> None:
     for job in ("7,8", "--help7", "7;id", "A_1", "7_[1-3]", "c:7,8:1001:100:0:40", "\x1b[31m"):
         done = run(command, "--", job)
 
@@ -393,7 +390,7 @@ def test_an_id_that_could_be_an_option_or_a_list_is_refused(command: str) -> Non
         assert one_line(done)
 
 
-def test_the_example_settings_are_valid_and_name_every_key(tmp_path: Path) -> None:
+def test_the_example_settings_are_valid_and_name_every_key(run: Run, tmp_path: Path) -> None:
     example = (Path(__file__).parents[2] / "systemd" / "evalstopd.toml").read_text()
     uncommented = re.sub(r"^# (\w+ = )", r"\1", example, flags=re.MULTILINE)
     path = tmp_path / "evalstopd.toml"
@@ -414,7 +411,7 @@ def empty(folder: Path) -> Path:
     return path
 
 
-def test_settings_part_by_part_replace_nothing_else(config: Path) -> None:
+def test_settings_part_by_part_replace_nothing_else(run: Run, config: Path) -> None:
     both = run("config", "--json", "--config", str(config), EVALSTOPD_RULES__CANDIDATES="5")
 
     assert json.loads(both.stdout)["rules"]["candidates"] == 5
@@ -425,13 +422,13 @@ def test_settings_part_by_part_replace_nothing_else(config: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["simulate", "reproduce"])
-def test_the_simulators_commands_are_there_and_their_help_too(command: str) -> None:
+def test_the_simulators_commands_are_there_and_their_help_too(run: Run, command: str) -> None:
     done = run(command, "--help", COLUMNS="200")
     assert done.returncode == 0
     assert f"evalstopd {command} [OPTIONS]" in done.stdout
 
 
-def test_simulate_runs_without_settings_store_or_cluster() -> None:
+def test_simulate_runs_without_settings_store_or_cluster(run: Run) -> None:
     done = run("simulate", "--seeds", "1", "--jobs", "20", "--json")
     assert [row["detector"] for row in json.loads(done.stdout)["rows"]] == ["none", "k-declines(2)"]
     assert one_line(run("simulate", "--gpus", "-8")) == "error: --gpus must be at least 1 and at most 100000, not -8"
@@ -442,7 +439,7 @@ CURVE = '{"steps": [1, 2, 3], "values": [0.3, 0.2, 0.1], "id": "\\u00e9"}\n'
 
 @pytest.mark.parametrize("place", [["--csv", "no/such/folder/x.csv"], ["--plots", "curve.jsonl/plots"]])
 def test_an_output_that_cannot_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: list[str]
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("curve.jsonl").write_text(CURVE)
@@ -491,7 +488,7 @@ def test_an_output_that_knows_ascii_alone_gets_the_rest_spelled_out(tmp_path: Pa
     row = "|tr\u00e9|al|ml|2026-01-05T00:00:00|2026-01-05T01:00:00|3600|90|COMPLETED\n"
     table.write_text(f"JobID|JobName|User|Account|Submit|End|ElapsedRaw|TimelimitRaw|State\n7{row}", encoding="utf-8")
     for form, name in (([], "tr\\xe9"), (["--json"], ""), (["--csv"], "")):
-        done = run("estimates", "--sacct", str(table), *form, PYTHONIOENCODING="ascii")
+        done = run_cold("estimates", "--sacct", str(table), *form, PYTHONIOENCODING="ascii")
 
         assert (done.returncode, done.stderr) == (0, "")
         assert name in done.stdout
