@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.keeper.owner import AsOwner, owners_program
 from tests.keeper.world import Keeper, World, keeper, world
 
 
@@ -11,6 +12,12 @@ from tests.keeper.world import Keeper, World, keeper, world
 def place() -> Iterator[World]:
     with world() as made:
         yield made
+
+
+@pytest.fixture
+def as_owner(place: World) -> Iterator[AsOwner]:
+    with owners_program(place) as call:
+        yield call
 
 
 @pytest.fixture

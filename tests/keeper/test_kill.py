@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.keeper.owner import AsOwner
 from tests.keeper.world import (
     Keeper,
     World,
-    as_owner,
     slow_checkpoint,
     small_checkpoint,
     start_keeper,
@@ -45,10 +45,10 @@ def require_whole_or_nothing(place: World, ask: Keeper) -> None:
         assert ask(place.ask("verify"))["ok"]
 
 
-def steps(place: World, ask: Keeper, verb: str) -> int:
+def steps(place: World, ask: Keeper, verb: str, as_owner: AsOwner) -> int:
     """Kill a verb before each of its effects in turn, look each time, and give how many there were."""
     for number in range(200):
-        code, answer = as_owner(place, place.ask(verb), KILL_BEFORE_STEP, str(number))
+        code, answer = as_owner(place.ask(verb), KILL_BEFORE_STEP, str(number))
         require_whole_or_nothing(place, ask)
         if code == 0:
             assert json.loads(answer)["ok"], answer
@@ -59,28 +59,34 @@ def steps(place: World, ask: Keeper, verb: str) -> int:
     raise AssertionError("it never ended")
 
 
-def test_a_pin_killed_before_each_of_its_effects_is_whole_or_not_there(place: World, ask: Keeper) -> None:
+def test_a_pin_killed_before_each_of_its_effects_is_whole_or_not_there(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
     """Every attempt starts over what the one before left."""
     small_checkpoint(place)
 
-    assert steps(place, ask, "pin") > 20
+    assert steps(place, ask, "pin", as_owner) > 20
     assert ask(place.ask("verify"))["files"] == 4
 
 
-def test_a_publish_killed_before_each_of_its_effects_leaves_no_best_or_a_whole_one(place: World, ask: Keeper) -> None:
+def test_a_publish_killed_before_each_of_its_effects_leaves_no_best_or_a_whole_one(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
     small_checkpoint(place)
     ask(place.ask("pin"))
 
-    assert steps(place, ask, "publish") > 5
+    assert steps(place, ask, "publish", as_owner) > 5
     assert ask(place.ask("publish"))["ok"]
 
 
-def test_a_drop_killed_before_each_of_its_effects_leaves_a_whole_pin_or_none(place: World, ask: Keeper) -> None:
+def test_a_drop_killed_before_each_of_its_effects_leaves_a_whole_pin_or_none(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
     small_checkpoint(place)
     ask(place.ask("pin"))
     ask(place.ask("publish"))
 
-    assert steps(place, ask, "drop") > 5
+    assert steps(place, ask, "drop", as_owner) > 5
     assert list(place.home.iterdir()) == []
 
 
@@ -138,11 +144,11 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def test_the_kill_harness_kills_where_it_says(place: World) -> None:
+def test_the_kill_harness_kills_where_it_says(place: World, as_owner: AsOwner) -> None:
     """A check of the check: before the first effect nothing has happened, without a kill everything has."""
     small_checkpoint(place)
 
-    assert as_owner(place, place.ask("pin"), KILL_BEFORE_STEP, "0") == (-signal.SIGKILL, "")
+    assert as_owner(place.ask("pin"), KILL_BEFORE_STEP, "0") == (-signal.SIGKILL, "")
     assert not place.home.parent.exists()
-    assert as_owner(place, place.ask("pin"), KILL_BEFORE_STEP, "1000")[0] == 0
+    assert as_owner(place.ask("pin"), KILL_BEFORE_STEP, "1000")[0] == 0
     assert sorted(os.listdir(place.home)) == ["step-200", "step-200.json"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import KEEPER, World, activated, as_owner, give, keeper, small_checkpoint
+from tests.keeper.owner import AsOwner
+from tests.keeper.world import KEEPER, World, activated, give, keeper, small_checkpoint
 
 pytestmark = pytest.mark.root
 
@@ -116,9 +117,9 @@ os.write(1, json.dumps({"ok": True, "path": path, "files": 0, "bytes": 0, "manif
     assert said == '[["as_owner.py", "pipe", "pipe", "pipe"], {}, 2, false, false, "/", true]'
 
 
-def test_the_owners_program_refuses_to_run_as_root(place: World) -> None:
+def test_the_owners_program_refuses_to_run_as_root(place: World, as_owner: AsOwner) -> None:
     small_checkpoint(place)
-    code, said = as_owner(place, place.ask("pin", uid=place.bob.pw_uid), "")
+    code, said = as_owner(place.ask("pin", uid=place.bob.pw_uid), "")
 
     assert (code, "not the owner's process" in said) == (0, True)
     assert not place.home.exists()

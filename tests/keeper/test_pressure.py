@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.keeper.owner import AsOwner
 from tests.keeper.world import (
     Keeper,
     World,
-    as_owner,
     give,
     keeper,
     mounted,
@@ -57,12 +57,14 @@ def call_number(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_quota_that_is_used_up_at_any_call_fails_and_leaves_nothing(place: World, ask: Keeper, name: str) -> None:
+def test_a_quota_that_is_used_up_at_any_call_fails_and_leaves_nothing(
+    place: World, ask: Keeper, name: str, as_owner: AsOwner
+) -> None:
     small_checkpoint(place)
     ask(place.ask("pin"))
     ask(place.ask("drop"))
 
-    code, said = as_owner(place, place.ask("pin"), FAIL_CALL, call_number(name))
+    code, said = as_owner(place.ask("pin"), FAIL_CALL, call_number(name))
 
     answer = json.loads(said)
     assert (code, answer["kind"]) == (0, "failed")
@@ -71,13 +73,15 @@ def test_a_quota_that_is_used_up_at_any_call_fails_and_leaves_nothing(place: Wor
     assert ask(place.ask("pin"))["ok"]
 
 
-def test_a_quota_that_is_used_up_while_publishing_keeps_the_best_that_was(place: World, ask: Keeper) -> None:
+def test_a_quota_that_is_used_up_while_publishing_keeps_the_best_that_was(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
     for step in (200, 300):
         small_checkpoint(place, step)
         ask(place.ask("pin", step))
     ask(place.ask("publish", 200))
 
-    _, said = as_owner(place, place.ask("publish", 300), FAIL_CALL, call_number("renameat"))
+    _, said = as_owner(place.ask("publish", 300), FAIL_CALL, call_number("renameat"))
 
     assert json.loads(said)["kind"] == "failed"
     assert os.readlink(place.home / "best") == "step-200"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import Keeper, World, as_owner, give, small_checkpoint
+from tests.keeper.owner import AsOwner
+from tests.keeper.world import Keeper, World, give, small_checkpoint
 
 pytestmark = pytest.mark.root
 
@@ -166,7 +167,7 @@ atexit.register(lambda: os._exit(3) if seen < at + back else None)
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["checkpoint-200/global_step", "checkpoint-200/optimizer.pt"])
 def test_a_name_swapped_before_each_single_step_never_pins_what_it_leads_to(
-    place: World, ask: Keeper, level: str
+    place: World, ask: Keeper, level: str, as_owner: AsOwner
 ) -> None:
     """The race, without chance: the swap happens exactly before the first, the second, ... look or link."""
     small_checkpoint(place)
@@ -176,7 +177,7 @@ def test_a_name_swapped_before_each_single_step_never_pins_what_it_leads_to(
 
     for step in range(1, 500):
         arguments = (str(step), "for good", str(target), str(link))
-        code, said = as_owner(place, place.ask("pin"), SWAP_BEFORE_STEP, *arguments)
+        code, said = as_owner(place.ask("pin"), SWAP_BEFORE_STEP, *arguments)
         kinds.append(json.loads(said).get("kind", "ok"))
         require_none_of_bobs(place)
         if code == NO_SUCH_STEP:
@@ -193,7 +194,9 @@ def test_a_name_swapped_before_each_single_step_never_pins_what_it_leads_to(
 
 
 @pytest.mark.slow
-def test_a_file_that_is_anothers_for_a_single_step_is_never_pinned(place: World, ask: Keeper) -> None:
+def test_a_file_that_is_anothers_for_a_single_step_is_never_pinned(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
     """A hard link to bob's file, as large as alice's, in its place from one look to the next: no later look tells."""
     small_checkpoint(place)
     target, link = place.run / "checkpoint-200/optimizer.pt", place.run / "other"
@@ -203,7 +206,7 @@ def test_a_file_that_is_anothers_for_a_single_step_is_never_pinned(place: World,
 
     while code != NO_SUCH_STEP:
         arguments = (str(len(kinds) + 1), "back", str(target), str(link))
-        code, said = as_owner(place, place.ask("pin"), SWAP_BEFORE_STEP, *arguments)
+        code, said = as_owner(place.ask("pin"), SWAP_BEFORE_STEP, *arguments)
         kinds.append(json.loads(said).get("kind", "ok"))
         require_none_of_bobs(place)
         assert code == NO_SUCH_STEP or link.stat().st_uid == place.bob.pw_uid, "they ended as they began"

@@ -284,27 +284,6 @@ def activated(root: Path, program: Path = KEEPER) -> Iterator[Keeper]:
         assert process.wait(20) == 0
 
 
-def as_owner(place: World, request: dict[str, Any], before: str, *arguments: str) -> tuple[int, str]:
-    """Run the owner's program as the keeper does, alone, after a prologue has run in its process.
-
-    Give its exit code, negative for the signal that killed it, and its answer. The prologue's `sys.argv[1:]` are
-    the arguments.
-    """
-    asked, asking = os.pipe()
-    os.write(asking, json.dumps(request | {"max_files": 20_000, "max_bytes": 2**45}).encode())
-    os.close(asking)
-    run = f"sys.argv = ['-', '{asked}']\nexec(compile(sys.stdin.read(), 'as_owner.py', 'exec'), globals())"
-    command = [PYTHON, "-I", "-S", "-c", f"import sys\n{before}\n{run}", *arguments]
-    owner = place.alice
-    with (KEEPER.parent / "as_owner.py").open() as program:
-        ended = subprocess.run(
-            command, user=owner.pw_uid, group=owner.pw_gid, extra_groups=[], umask=0o077, env={}, cwd="/",
-            stdin=program, stdout=subprocess.PIPE, pass_fds=[asked], text=True, check=False, timeout=120,
-        )  # fmt: skip
-    os.close(asked)
-    return ended.returncode, ended.stdout
-
-
 @contextlib.contextmanager
 def mounted(kind: str, options: str, at: Path, source: str = "none") -> Iterator[None]:
     """Mount a file system; skip loudly where that is not allowed."""
