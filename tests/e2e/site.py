@@ -87,9 +87,12 @@ class Site:
         end = time.monotonic() + within_s
         while not holds():
             if time.monotonic() > end:
-                log = self.service.log.read_text(errors="replace") if self.service.log.exists() else ""
-                raise AssertionError(f"not within {within_s:g} s: {what}\n{log[-3000:]}")
+                raise AssertionError(f"not within {within_s:g} s: {what}\n{self._last_words()}")
             time.sleep(0.2)
+
+    def _last_words(self) -> str:
+        log = self.service.log.read_text(errors="replace") if self.service.log.exists() else ""
+        return "\n".join(line for line in log.splitlines() if not line.endswith("nothing to do"))[-6000:]
 
     def clear(self) -> None:
         """End every job of the cluster."""
