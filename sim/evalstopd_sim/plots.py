@@ -37,7 +37,7 @@ def draw(experiment: Experiment, points: Mapping[str, Sequence[Row]]) -> dict[st
         for panel, score in zip(panels, experiment.drawn, strict=True):
             (_bars if len(points) == 1 else _lines)(panel, points, score)
             panel.set_xlabel(experiment.axis)
-            panel.set_title(_name(score))
+            panel.set_title(_name(score), fontsize="medium")
         if len(points) > 1:
             handles, labels = panels[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=7)
