@@ -90,3 +90,30 @@ def test_the_group_may_read_the_store_and_nobody_else_may() -> None:
 
     assert re.search(r"^StateDirectoryMode=0750$", text, re.MULTILINE)
     assert re.search(r"^UMask=0027$", text, re.MULTILINE)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A host's folders, with what it needs of ours where Debian's systemd looks for it."""
+    if shutil.which("systemd-sysusers") is None:
+        pytest.skip("ACCOUNT NOT TESTED: systemd-sysusers is not installed (Debian package systemd)")
+    for name in ("etc", "usr/lib/sysusers.d"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(UNITS / "evalstopd.sysusers", tmp_path / "usr/lib/sysusers.d" / "evalstopd.conf")
+    return tmp_path
+
+
+def on_host(tool: str, *arguments: str) -> str:
+    done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_systemd_makes_the_account_without_complaint(root: Path) -> None:
+    said = on_host("systemd-sysusers", f"--root={root}")
+    made = (root / "etc" / "passwd").read_text().split(":")
+
+    assert "Failed" not in said
+    assert "not a valid" not in said
+    assert (made[0], made[5]) == ("evalstopd", "/var/lib/evalstopd")
+    assert (root / "etc" / "group").read_text().startswith("evalstopd:")
