@@ -10,7 +10,7 @@ from sqlalchemy import text
 from evalstopd.errors import Fatal, Rejected, Unavailable, WrongUsage
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
-from evalstopd.store.migrate import check
+from evalstopd.store.migrate import check_whole
 from evalstopd.store.readers import StillConnection, only_readable, open_to_read
 
 _PAGES = 1000
@@ -21,10 +21,11 @@ def backup(url: str, target: Path) -> int:
     """Copy an SQLite store of this version into a new file that only its owner may read; return its bytes.
 
     The copy is of one moment, and sound: it is checked before it gets its name. Raises WrongUsage where the target is
-    no name for a new file, Rejected for PostgreSQL, Unavailable where reading or writing fails.
+    no name for a new file, Rejected for PostgreSQL, Fatal for a store that lacks some of its schema, Unavailable where
+    reading or writing fails.
     """
     _require_new(target)
-    check(url)
+    check_whole(url)
     parsed = parse(url)
     file = sqlite_file(parsed)
     if file is None:
