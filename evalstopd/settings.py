@@ -45,6 +45,8 @@ from evalstopd.sense import CHECKS, LOSS_AWARE
 PREFIX = "EVALSTOPD_"
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
+MOST_TICK_S = 300
+"""A third of the unit's WatchdogSec, which a good pass feeds: a daemon that comes by more seldom would be ended."""
 _MOST_LINES, _LONGEST_LINE = 50, 900
 _JSON_WORDS = 'in a variable a list is written as ["a", "b"], a table as {"a": "b"}'
 
@@ -83,7 +85,7 @@ class SlurmSettings(_Part):
     """
 
     time_limit_s: float = Field(default=5.0, gt=0, le=60)
-    min_call_interval_s: float = Field(default=0.0, ge=0, le=3600)
+    min_call_interval_s: float = Field(default=0.0, ge=0, le=MOST_TICK_S)
     conf: str = ""
     path: str = "/usr/bin:/usr/sbin:/bin:/sbin"
 
@@ -229,7 +231,7 @@ class TrustSettings(_Part):
 class DaemonSettings(_Part):
     """The loop's period in seconds, its kill switch and its log."""
 
-    tick_s: float = Field(default=30.0, ge=0.2, le=3600)
+    tick_s: float = Field(default=30.0, ge=0.2, le=MOST_TICK_S)
     kill_switch: Path = Path("/etc/evalstopd/STOP")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 

@@ -9,7 +9,7 @@ import pytest
 
 from evalstopd.faults import known_keys
 from evalstopd.keeper import keeper
-from evalstopd.settings import Settings
+from evalstopd.settings import MOST_TICK_S, DaemonSettings, Settings, SlurmSettings
 
 UNITS = Path(__file__).parents[2] / "systemd"
 SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
@@ -65,6 +65,18 @@ def test_the_daemon_has_no_capability_and_no_new_privileges() -> None:
     assert "\nCapabilityBoundingSet=\n" in text
     assert "\nNoNewPrivileges=yes\n" in text
     assert "\nUser=evalstopd\n" in text
+
+
+def test_the_watchdog_waits_for_three_passes_that_come_as_seldom_as_they_may() -> None:
+    """By the unit and by the settings: more seldom, and systemd would end a daemon that is well."""
+    minutes = re.search(r"^WatchdogSec=(\d+)min$", (UNITS / "evalstopd.service").read_text(), re.MULTILINE)
+    assert minutes is not None
+
+    assert 60 * int(minutes[1]) >= 3 * MOST_TICK_S
+    DaemonSettings(tick_s=MOST_TICK_S)
+    for section, key in ((DaemonSettings, "tick_s"), (SlurmSettings, "min_call_interval_s")):
+        with pytest.raises(ValueError, match="less than or equal to 300"):
+            section(**{key: MOST_TICK_S + 1})
 
 
 def test_the_keepers_memory_is_enough_for_as_many_children_as_it_may_have() -> None:
