@@ -1,17 +1,21 @@
 """The units: systemd reads them without complaint, and gives them little to do harm with."""
 
+import os
 import re
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from evalstopd.adapters.site_key import read_site_key
 from evalstopd.faults import known_keys
 from evalstopd.keeper import keeper
 from evalstopd.settings import MOST_TICK_S, DaemonSettings, Settings, SlurmSettings
 
 UNITS = Path(__file__).parents[2] / "systemd"
+README = (UNITS.parent / "README.md").read_text().partition("## Installation on a cluster")[2]
 SERVICES = ("evalstopd.service", "evalstopd-keeper.service")
 
 
@@ -106,12 +110,13 @@ def test_the_group_may_read_the_store_and_nobody_else_may() -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A host's folders, with what it needs of ours where Debian's systemd looks for it."""
+    """A host's folders, with what it needs of ours where systemd looks for it."""
     if shutil.which("systemd-sysusers") is None:
         pytest.skip("ACCOUNT NOT TESTED: systemd-sysusers is not installed (Debian package systemd)")
-    for name in ("etc", "usr/lib/sysusers.d"):
-        (tmp_path / name).mkdir(parents=True)
-    shutil.copy(UNITS / "evalstopd.sysusers", tmp_path / "usr/lib/sysusers.d" / "evalstopd.conf")
+    for name in ("sysusers", "tmpfiles"):
+        (tmp_path / "etc" / f"{name}.d").mkdir(parents=True)
+        shutil.copy(UNITS / f"evalstopd.{name}", tmp_path / "etc" / f"{name}.d" / "evalstopd.conf")
+    (tmp_path / "var" / "lib").mkdir(parents=True)
     return tmp_path
 
 
@@ -129,3 +134,42 @@ def test_systemd_makes_the_account_without_complaint(root: Path) -> None:
     assert "not a valid" not in said
     assert (made[0], made[5]) == ("evalstopd", "/var/lib/evalstopd")
     assert (root / "etc" / "group").read_text().startswith("evalstopd:")
+
+
+def test_systemd_makes_the_folders_for_root_and_the_account(root: Path) -> None:
+    """Whoever may not give files away makes none."""
+    if os.geteuid() != 0:
+        pytest.skip("FOLDERS NOT TESTED: giving them to the account needs root")
+    on_host("systemd-sysusers", f"--root={root}")
+    said = on_host("systemd-tmpfiles", f"--root={root}", "--create", "evalstopd.conf")
+    uid = int((root / "etc" / "passwd").read_text().split(":")[2])
+    found = {name: (root / name).stat() for name in ("etc/evalstopd", "var/lib/evalstopd")}
+
+    assert said == ""
+    assert {name: stat.filemode(each.st_mode) for name, each in found.items()} == {
+        "etc/evalstopd": "drwxr-xr-x",
+        "var/lib/evalstopd": "drwxr-x---",
+    }
+    assert [each.st_uid for each in found.values()] == [0, uid]
+
+
+def test_the_steps_of_the_readme_make_a_site_key_that_the_daemon_takes(tmp_path: Path) -> None:
+    """In the folder that the step before has made."""
+    command = re.search(r"\(umask .*?/etc/evalstopd/mac-key\)", README)
+    assert command is not None
+    (tmp_path / "evalstopd").mkdir()
+    subprocess.run(["sh", "-c", command[0].replace("/etc/", f"{tmp_path}/")], check=True, timeout=60)
+
+    assert read_site_key(tmp_path / "evalstopd" / "mac-key")
+
+
+def test_the_steps_of_the_readme_come_in_an_order_in_which_each_has_what_it_needs() -> None:
+    steps = (
+        "systemd-sysusers evalstopd.conf", "systemd-tmpfiles --create evalstopd.conf", "systemctl daemon-reload",
+        "/etc/evalstopd/mac-key)", "Write `/etc/evalstopd/evalstopd.toml`", "evalstopd db upgrade'",
+        "systemctl enable --now evalstopd-keeper.socket", "runuser -u evalstopd -- evalstopd check",
+        "systemctl enable --now evalstopd\n",
+    )  # fmt: skip
+    places = [README.index(step) for step in steps]
+
+    assert places == sorted(places)
