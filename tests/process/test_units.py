@@ -160,7 +160,7 @@ def test_the_steps_of_the_readme_make_a_site_key_that_the_daemon_takes(tmp_path:
     (tmp_path / "evalstopd").mkdir()
     subprocess.run(["sh", "-c", command[0].replace("/etc/", f"{tmp_path}/")], check=True, timeout=60)
 
-    assert read_site_key(tmp_path / "evalstopd" / "mac-key")
+    assert len(read_site_key(tmp_path / "evalstopd" / "mac-key").key) == 64
 
 
 def test_the_steps_of_the_readme_come_in_an_order_in_which_each_has_what_it_needs() -> None:

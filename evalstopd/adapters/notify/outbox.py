@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.log import journal_fields
 from evalstopd.adapters.notify.text import harmless
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Message, Receipt
@@ -101,7 +102,7 @@ class Outbox:
         except Exception as error:  # noqa: BLE001  one message that breaks a channel must not end the worker
             why = harmless(f"{type(error).__name__}: {error}", _LINE)
         else:
-            _log.info("%s about %s sent: %s", *about, how)
+            _log.info("%s about %s sent: %s", *about, how, extra=journal_fields(message))
             return Receipt(message, sent=True, how=how)
-        _log.warning("%s about %s not sent: %s", *about, why)
+        _log.warning("%s about %s not sent: %s", *about, why, extra=journal_fields(message))
         return Receipt(message, sent=False, how=why)
