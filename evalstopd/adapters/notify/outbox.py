@@ -6,10 +6,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.channel import NOT_TAKEN, Channel, words
 from evalstopd.adapters.notify.text import harmless
 from evalstopd.adapters.notify.turns import Turns
-from evalstopd.errors import EvalstopError
 from evalstopd.ports import Message, Receipt
 
 _log = logging.getLogger("evalstopd.notice")
@@ -106,12 +105,13 @@ class Outbox:
         about = (message.kind, message.about)
         try:
             how = harmless(self._channel.send(message), _LINE)
-        except EvalstopError as error:
-            why = harmless(str(error), _LINE)
+        except NOT_TAKEN as error:
+            why = harmless(words(error), _LINE)
+            _log.warning("%s about %s not sent: %s", *about, why)
+            return Receipt(message, sent=False, how=why)
         except Exception as error:  # noqa: BLE001  one message that breaks a channel must not end the worker
-            why = harmless(f"{type(error).__name__}: {error}", _LINE)
-        else:
-            _log.info("%s about %s sent: %s", *about, how)
-            return Receipt(message, sent=True, how=how)
-        _log.warning("%s about %s not sent: %s", *about, why)
-        return Receipt(message, sent=False, how=why)
+            why = harmless(words(error), _LINE)
+            _log.warning("whether %s about %s was sent is unknown: %s", *about, why)
+            return Receipt(message, sent=False, how=why, doubtful=True)
+        _log.info("%s about %s sent: %s", *about, how)
+        return Receipt(message, sent=True, how=how)

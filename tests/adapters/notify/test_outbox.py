@@ -11,7 +11,7 @@ from evalstopd.adapters.notify.log import LogNotifier
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.core.model import JobKey
-from evalstopd.errors import Unavailable
+from evalstopd.errors import InDoubt, Rejected, Unavailable
 from evalstopd.ports import Message, Receipt, to_admin
 
 PATIENCE_S = 30
@@ -180,6 +180,39 @@ def test_of_several_channels_one_is_enough_and_the_others_trouble_is_said() -> N
     assert Several((shut, opened)).send(message("a")) == "gate; but mail is down"
     with pytest.raises(Unavailable, match="mail is down; mail is down"):
         Several((shut, shut)).send(message("a"))
+
+
+@pytest.mark.parametrize("broken", [InDoubt("answer lost"), RuntimeError("answer lost")])
+def test_of_several_channels_one_in_doubt_makes_all_doubtful_unless_one_took_it(broken: Exception) -> None:
+    doubtful, shut, opened = Gate(breaks={"a": broken}), Gate(breaks={"a": Unavailable("mail is down")}), Gate()
+    for gate in (doubtful, shut, opened):
+        gate.open.set()
+
+    assert Several((doubtful, opened)).send(message("a")).startswith("gate; but ")
+    for channels in [(doubtful, shut), (shut, doubtful)]:
+        with pytest.raises(InDoubt, match="answer lost; mail is down"):
+            Several(channels).send(message("a"))
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (Unavailable("x"), "not-told"),
+        (Rejected("x"), "not-told"),
+        (InDoubt("x"), "perhaps-told"),
+        (RuntimeError("x"), "perhaps-told"),
+    ],
+)
+def test_only_what_surely_was_not_taken_is_booked_as_not_told(error: Exception, event: str) -> None:
+    gate = Gate(breaks={"a": error})
+    gate.open.set()
+    outbox = Outbox(gate, drain_s=PATIENCE_S)
+    outbox.tell(message("a"))
+    outbox.close()
+    (receipt,) = outbox.receipts()
+
+    assert (receipt.event, receipt.sent) == (event, False)
+    assert receipt.text.startswith("whether the owner was told is unknown (warning): ") == (event == "perhaps-told")
 
 
 def test_the_check_of_several_finds_the_one_that_is_broken() -> None:
