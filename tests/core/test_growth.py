@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evalstopd.core.corroborate import Claimed, OwnerLog, borne_out, contradicted
 from evalstopd.core.curve import curve
-from evalstopd.core.detectors import DETECTORS, detector, fold
+from evalstopd.core.detectors import DETECTORS, KeepGoing, Stop, detector, fold
 from evalstopd.core.logged import with_errors, with_items
 from evalstopd.core.model import Eval, JobView, Mode, Point, Rung
 from evalstopd.core.watch import Terms
@@ -38,6 +38,23 @@ def test_the_verdicts_of_every_rule_cost_in_proportion_to_the_evals(rule: str, n
         return lambda: fold(made, JOB, curve_, count - 1 if newest else 0)
 
     assert grows_by(work) < MOST
+
+
+def test_a_window_of_half_the_run_costs_no_more() -> None:
+    def work(count: int) -> Callable[[], object]:
+        made, curve_ = detector(f"loss-plateau:window={count // 2}"), evals(count)
+        return lambda: fold(made, JOB, curve_)
+
+    assert grows_by(work) < MOST
+
+
+def test_losses_of_curves_that_part_are_their_own() -> None:
+    rule = detector("loss-plateau:window=1,min_gain=0.5")
+    state, _ = rule.step(rule.start(JOB), Eval(0, 0.5, loss=3.0))
+
+    assert isinstance(rule.step(state, Eval(1, 0.5, loss=1.0))[1], KeepGoing)
+    assert isinstance(rule.step(state, Eval(1, 0.5, loss=2.9))[1], Stop)
+    assert isinstance(rule.step(state, Eval(1, 0.5, loss=1.0))[1], KeepGoing)
 
 
 def test_what_is_quadratic_is_seen() -> None:
