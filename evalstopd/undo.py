@@ -162,7 +162,7 @@ def _veto(cluster: Cluster, job: Job) -> tuple[bool, str]:
     if parse_comment(job.comment).keep:
         return True, "its comment says evalstop=keep already: it will not be stopped again"
     try:
-        cluster.set_comment(job.job_id, merge_token(job.comment, "evalstop", KEEP))
+        cluster.set_comment(job.address, merge_token(job.comment, "evalstop", KEEP))
     except Rejected as error:
         return False, f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
     return True, "its comment now says evalstop=keep: it will not be stopped again"

@@ -1,4 +1,4 @@
-"""The owner's veto: one token in the comment of a job, or of an array's tasks, written where what is there is kept."""
+"""The owner's veto: one token in the comment of a job, or of each of its parts, written where what is there is kept."""
 
 import re
 from collections.abc import Sequence
@@ -15,18 +15,29 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 def keep(cluster: Cluster, job_id: str) -> str:
     """Put `evalstop=keep` into a job's comment and read it back; return the line that says so.
 
-    The id of an array means all its tasks that are in the queue. Raises Rejected for an unknown job or without the
-    right to, Unavailable if the token did not take.
+    The id of an array means all its tasks that are in the queue; any id of a heterogeneous job (7, 7+1, or that of a
+    component) means all its components, as it is left or ended whole. Raises Rejected for an unknown job or without
+    the right to, Unavailable if the token did not take.
     """
+    job_id, _, component = job_id.partition("+")
     job = cluster.look([job_id]).get(job_id)
+    if job is not None and job.het_id is not None and _components(cluster, job.het_id):
+        return _keep_heterogeneous(cluster, job.het_id)
     tasks = _tasks(cluster, job_id) if job is None else ()
-    if tasks:
+    if tasks and not component:
         return _keep_array(cluster, job_id, tasks)
     if job is None:
         raise Rejected(f"job {job_id} is unknown to Slurm")
+    if component:
+        raise Rejected(f"no heterogeneous job in the queue has the id {job_id}: name it without +{component}")
+    return _keep_one(cluster, job)
+
+
+def _keep_one(cluster: Cluster, job: Job) -> str:
+    job_id = job.job_id
     if parse_comment(job.comment).keep:
         return f"job {job_id} already says evalstop=keep: it will not be stopped"
-    _write(cluster, job_id, job.comment)
+    _write(cluster, job.address, job.comment)
     after = cluster.look([job_id]).get(job_id)
     if after is None or not parse_comment(after.comment).keep:
         raise Unavailable(f"the comment of job {job_id} does not say evalstop=keep: try again")
@@ -38,6 +49,23 @@ def _write(cluster: Cluster, job_id: str, comment: str) -> None:
         cluster.set_comment(job_id, merge_token(comment, "evalstop", KEEP))
     except Rejected as error:
         raise Rejected(f"{error}; any comment that says evalstop=keep will do") from None
+
+
+def _components(cluster: Cluster, het_id: int) -> Sequence[Job]:
+    """Return the rows of a heterogeneous job in the queue, one for each component."""
+    return [job for job in cluster.queue().jobs if job.het_id == het_id]
+
+
+def _keep_heterogeneous(cluster: Cluster, het_id: int) -> str:
+    """Write it into each component, whose own words must stay."""
+    for job in _without(_components(cluster, het_id)):
+        _write(cluster, job.address, job.comment)
+    after = _components(cluster, het_id)
+    left = _without(after)
+    if left:
+        ids = ", ".join(job.job_id for job in left[:8])
+        raise Unavailable(f"these components of job {het_id} do not say evalstop=keep: {ids}; try again")
+    return f"heterogeneous job {het_id}: its {len(after)} components say evalstop=keep: it will not be stopped"
 
 
 def _tasks(cluster: Cluster, array: str) -> Sequence[Job]:

@@ -3,6 +3,7 @@
 import pytest
 
 from evalstopd.errors import Rejected, Unavailable
+from evalstopd.undo import Caller, parse_target, undo
 from evalstopd.veto import keep
 from tests.fakes.cluster import FakeCluster
 
@@ -53,3 +54,39 @@ def test_an_id_that_is_nothing_is_unknown_and_a_strangers_array_is_refused() -> 
             keep(cluster, name)
 
     assert comments(cluster) == ["", ""]
+
+
+@pytest.mark.parametrize("name", ["1", "1+0", "1+1", "2"])
+def test_each_component_of_a_heterogeneous_job_keeps_its_own_words_and_gets_the_veto(name: str) -> None:
+    cluster = FakeCluster(lambda: 1000.0)
+    for comment in ("mlflow_run=r1 evalstop=warn", "project=x"):
+        cluster.submit(comment=comment, het_id=1)
+    cluster.submit(comment="other")
+
+    said = "heterogeneous job 1: its 2 components say evalstop=keep: it will not be stopped"
+    assert keep(cluster, name) == said
+    assert comments(cluster) == ["mlflow_run=r1 evalstop=keep", "project=x evalstop=keep", "other"]
+    cluster.calls.clear()
+    assert keep(cluster, name) == said
+    assert "set_comment" not in cluster.calls
+
+
+def test_a_component_of_what_is_not_heterogeneous_is_refused_with_the_words_to_type() -> None:
+    cluster = cluster_of(t1="")
+    cluster.submit(comment="a=b")
+    with pytest.raises(Rejected, match=r"no heterogeneous job in the queue has the id 2: name it without \+1"):
+        keep(cluster, "2+1")
+    with pytest.raises(Rejected, match="job 42 is unknown"):
+        keep(cluster, "42+1")
+
+    assert comments(cluster) == ["", "a=b"]
+
+
+def test_undoing_a_held_heterogeneous_job_leaves_the_words_of_its_other_components() -> None:
+    """Without a store, for its owner: whoever held it."""
+    cluster = FakeCluster(lambda: 1000.0)
+    for comment in ("mlflow_run=r1", "project=x"):
+        cluster.submit(comment=comment, het_id=1, held=True, restarts=1)
+    undo(cluster, parse_target("1"), Caller(1001, lambda: False), None)
+
+    assert comments(cluster) == ["mlflow_run=r1 evalstop=keep", "project=x"]

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from evalstopd.adapters.slurm.ids import exact
+from evalstopd.adapters.slurm.ids import address, exact
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
 from evalstopd.core.shift import AT_ONCE, Steer
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
@@ -81,7 +81,7 @@ def set_comment(run: Runner, job_id: str, comment: str) -> None:
     At most 1,000 bytes of UTF-8 on one line: Slurm cuts comments at 1,024 in places.
     """
     _check_comment(comment)
-    answer = run(("scontrol", "update", f"JobId={exact([job_id])[0]}", f"Comment={comment}"), {})
+    answer = run(("scontrol", "update", f"JobId={address(job_id)}", f"Comment={comment}"), {})
     if answer.code == 0:
         return
     if any(words in answer.err for words in _REFUSALS):
