@@ -88,7 +88,7 @@ class Cluster(Protocol):
         """Tell how many seconds these jobs ran before these lives; those that accounting does not know are left out."""
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace the comment of a job, by its `address`. Raises Rejected without the right to, or for an ended one.
+        """Replace the comment of a job, by its `address`. Raises NotAllowed (no right) or Rejected (an ended job).
 
         The plain id of an array, or of a heterogeneous job, means all its tasks or components.
         """

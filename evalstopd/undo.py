@@ -10,7 +10,7 @@ from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Job, Phase, StopAction
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, NotAllowed, Rejected, Unavailable
 from evalstopd.job_argument import job_argument
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.telling import UNDONE
@@ -83,7 +83,7 @@ def undo(
     if target.intent is None and job is not None and job.uid != caller.uid:
         raise Rejected(_anothers(job, target.unread))
     if job is not None and job.held and _may_be_ours(target.intent, job):
-        return _release(cluster, job, target.intent)
+        return _release(cluster, job, target.intent, caller)
     if target.intent is not None and target.intent.state is State.CONFIRMED:
         return _resume(target.intent, job, caller, ledger, people)
     if target.intent is None and job is not None and job.phase is Phase.ENDED:
@@ -120,15 +120,19 @@ def _anothers(job: Job, unread: str) -> str:
     )
 
 
-def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
+def _release(cluster: Cluster, job: Job, intent: Intent | None, caller: Caller) -> Undone:
     """Write the veto first: the next life must not start without it."""
     stands, said = _veto(cluster, job)
     left = "its comment says evalstop=keep by now, which stands" if stands else "its comment is as it was"
     try:
         cluster.release(job.job_id)
         after = cluster.look([job.job_id]).get(job.job_id)
+    except NotAllowed as error:
+        if caller.uid != job.uid:
+            raise NotAllowed(_others_stop(job.job_id)) from None
+        raise NotAllowed(f"{error}; {_who_may(job)}; {left}") from None
     except Rejected as error:
-        raise Rejected(f"{error}; {_who_may(job)}; {left}") from None
+        raise Rejected(f"{error}; {left}") from None
     except Unavailable as error:
         raise Unavailable(f"{error}; {left}: try again") from None
     if after is None or after.held:
@@ -224,7 +228,11 @@ def _resume_by_slurm(job: Job, caller: Caller) -> Undone:
 
 def _check_right(caller: Caller, uid: int, job_id: str) -> None:
     if caller.uid != uid and not caller.operator():
-        raise Rejected(f"only its owner or an operator may undo the stop of job {job_id}")
+        raise NotAllowed(_others_stop(job_id))
+
+
+def _others_stop(job_id: str) -> str:
+    return f"job {job_id} is another user's: only its owner or an operator may undo its stop"
 
 
 def _command(job_id: str, work_dir: str, path: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstopd.core.model import Ending, Job, Phase
 from evalstopd.core.shift import Steer
-from evalstopd.errors import NotRequeueable, Rejected, Unavailable
+from evalstopd.errors import NotAllowed, NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
 USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave", 1005: "erin"}
@@ -144,7 +144,7 @@ class FakeCluster:
             raise Rejected("the job has already finished")
         self._allow(job)
         if job_id in self.admins and self.caller is not None:
-            raise Rejected("the job was not released: Access/permission denied")
+            raise NotAllowed("the job was not released: Access/permission denied")
         self.jobs[job_id] = replace(job, held=False)
         self._schedule()
 
@@ -218,7 +218,7 @@ class FakeCluster:
 
     def _allow(self, job: Job) -> None:
         if self.caller not in (None, job.uid):
-            raise Rejected("Access/permission denied")
+            raise NotAllowed("Access/permission denied")
 
     def _call(self, name: str) -> None:
         self.calls.append(name)

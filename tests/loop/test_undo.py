@@ -396,9 +396,11 @@ def test_a_stranger_undoes_nothing(rules: object) -> None:
     job = stopped(world)
     before = world.cluster.jobs[job]
     world.cluster.caller = 1002
-    with pytest.raises(Rejected):
+    with pytest.raises(
+        Rejected, match=rf"^job {job} is another user's: only its owner or an operator may undo its stop$"
+    ):
         by(world, BOB, job)
-    with pytest.raises(Rejected):
+    with pytest.raises(Rejected, match="another user's"):
         undo(world.cluster, parse_target(job), BOB, None)
     world.cluster.caller = None
     world.tick()
