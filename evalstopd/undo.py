@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evalstopd.core.credit import credit_of
 from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Job, Phase, StopAction
+from evalstopd.core.registry import is_logged
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, NotAllowed, Rejected, Unavailable
@@ -145,9 +146,17 @@ def _release(cluster: Cluster, job: Job, intent: Intent | None, caller: Caller) 
         said,
         f"the daemon books {credit} at its next pass",
     ]
-    if path:
-        lines.append(f"its script starts from the top; the kept checkpoint is {shell_word(path)}")
+    lines.append(_from_the_top(path))
     return Undone(job.job_id, "released", tuple(lines), checkpoint=path, gpu_hours=hours)
+
+
+def _from_the_top(path: str) -> str:
+    """Return what the next life may do to the kept checkpoint, whose files are the trainer's own by another name."""
+    kept = f"; the kept checkpoint is {shell_word(path)}" if path else ""
+    if is_logged(path):
+        return f"its script starts from the top{kept}"
+    it = "it" if path else "the kept checkpoint"
+    return f"its script starts from the top{kept}: copy {it} before it is written over, if the script saves in place"
 
 
 def _who_may(job: Job) -> str:
