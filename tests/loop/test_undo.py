@@ -73,8 +73,8 @@ def test_undone_by_its_owner_the_job_runs_again_under_a_veto_and_is_never_stoppe
     held = world.cluster.jobs[job]
 
     assert done.done == "released"
-    top = "its script starts from the top: copy the kept checkpoint before it is written over, if the script saves in place"
-    assert done.lines[-1] == top
+    copy = "copy the kept checkpoint before it is written over, if the script saves in place"
+    assert done.lines[-1] == f"its script starts from the top: {copy}"
     assert held.comment == "mlflow_run=r1 evalstop_k=2 project=x evalstop=keep"
     assert (held.phase, held.restarts) == (Phase.RUNNING, 1)
     assert intents(world) == [(job, State.UNDONE)]
