@@ -176,3 +176,25 @@ def test_a_requeue_exactly_between_the_last_look_and_the_cancel_on_real_slurm(ma
     assert re.findall(rf"REQUEST_KILL_JOB JobId={job}\b", log) == []
     assert [kind for kind, _ in site.events(job)].count("cancelling") == 1
     assert site.run(site.intents(job)[0].evidence.run_id)["status"] == "RUNNING"
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_job_requeued_and_running_again_at_the_cancel_on_real_slurm(make_site: Callable[..., Site]) -> None:
+    """The daemon's own process requeues the job and waits until it runs, then sends its scancel."""
+    site = make_site(start=False)
+    wrapper = site.service.directory / "requeuing_daemon.py"
+    text = Path(__file__).with_name("requeuing_daemon.py").read_text()
+    wrapper.write_text(text.replace("RUN_AGAIN = False", "RUN_AGAIN = True"))
+    wrapper.chmod(0o755)
+    site.service.start_daemon(wrapper=wrapper)
+    script = f"#!/bin/sh\n[ ${{SLURM_RESTART_COUNT:-0}} = 0 ] || exec sleep 300\nexec {site.command(FALL)}\n"
+    job = site.cluster.sbatch(users.ALICE, script, "--gpus=4", "--nodes=1")
+    site.wait(lambda: site.intents(job) and site.intents(job)[0].closed, "the intent is closed")
+    (intent,) = site.intents(job)
+
+    assert intent.state is State.CONFIRMED, intent.note
+    assert "the job had been requeued meanwhile: its next life was ended" in intent.note
+    lines = site.cluster.sacct("-D", "-X", "-j", job, "-o", "State").splitlines()
+    assert [line.split()[0] for line in lines] == ["REQUEUED", "CANCELLED"]
+    assert site.run(intent.evidence.run_id)["status"] == "KILLED"
