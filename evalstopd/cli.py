@@ -11,7 +11,7 @@ import typer
 from evalstopd_sim.commands import reproduce, simulate
 
 from evalstopd import db_commands, priorities_commands
-from evalstopd.job_argument import job_argument
+from evalstopd.job_argument import job_argument, job_or_component
 from evalstopd.report.audit import commands as audit
 from evalstopd.report.estimates import commands as estimates
 from evalstopd.report.replay.commands import replay, tune
@@ -290,7 +290,9 @@ app.command()(undo)
 
 @app.command()
 def keep(
-    job: Annotated[str, typer.Argument(help="Slurm job id; A_T for an array task, A for all.", callback=job_argument)],
+    job: Annotated[
+        str, typer.Argument(help="Slurm job id; A_T for an array task, A for all.", callback=job_or_component)
+    ],
 ) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto

@@ -23,6 +23,10 @@ class PastCaps(Rejected):
     """One run, or all the runs of one job, are more than the caps allow: it is quarantined, and nothing else."""
 
 
+class NotAllowed(Rejected):
+    """Slurm says that the user has no right to: the job is another's, or an admin's word is above his."""
+
+
 class NotRequeueable(Rejected):
     """Slurm may not requeue this job: it was submitted so, or has no batch script that could start anew."""
 

@@ -88,7 +88,10 @@ class Cluster(Protocol):
         """Tell how many seconds these jobs ran before these lives; those that accounting does not know are left out."""
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace the job's comment. Raises Rejected without the right to, or for an ended job."""
+        """Replace the comment of a job, by its `address`. Raises NotAllowed (no right) or Rejected (an ended job).
+
+        The plain id of an array, or of a heterogeneous job, means all its tasks or components.
+        """
 
     def steer(self, asks: Sequence[Steer]) -> None:
         """Set Nice or Priority of waiting jobs, in the order given; success proves nothing. Those gone are left out.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from evalstopd.core.credit import credit_of
 from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Job, Phase, StopAction
+from evalstopd.core.registry import is_logged
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, NotAllowed, Rejected, Unavailable
 from evalstopd.job_argument import job_argument
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.telling import UNDONE
@@ -83,7 +84,7 @@ def undo(
     if target.intent is None and job is not None and job.uid != caller.uid:
         raise Rejected(_anothers(job, target.unread))
     if job is not None and job.held and _may_be_ours(target.intent, job):
-        return _release(cluster, job, target.intent)
+        return _release(cluster, job, target.intent, caller)
     if target.intent is not None and target.intent.state is State.CONFIRMED:
         return _resume(target.intent, job, caller, ledger, people)
     if target.intent is None and job is not None and job.phase is Phase.ENDED:
@@ -120,15 +121,19 @@ def _anothers(job: Job, unread: str) -> str:
     )
 
 
-def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
+def _release(cluster: Cluster, job: Job, intent: Intent | None, caller: Caller) -> Undone:
     """Write the veto first: the next life must not start without it."""
     stands, said = _veto(cluster, job)
     left = "its comment says evalstop=keep by now, which stands" if stands else "its comment is as it was"
     try:
         cluster.release(job.job_id)
         after = cluster.look([job.job_id]).get(job.job_id)
+    except NotAllowed as error:
+        if caller.uid != job.uid:
+            raise NotAllowed(_others_stop(job.job_id)) from None
+        raise NotAllowed(f"{error}; {_who_may(job)}; {left}") from None
     except Rejected as error:
-        raise Rejected(f"{error}; {_who_may(job)}; {left}") from None
+        raise Rejected(f"{error}; {left}") from None
     except Unavailable as error:
         raise Unavailable(f"{error}; {left}: try again") from None
     if after is None or after.held:
@@ -141,9 +146,17 @@ def _release(cluster: Cluster, job: Job, intent: Intent | None) -> Undone:
         said,
         f"the daemon books {credit} at its next pass",
     ]
-    if path:
-        lines.append(f"its script starts from the top; the kept checkpoint is {shell_word(path)}")
+    lines.append(_from_the_top(path))
     return Undone(job.job_id, "released", tuple(lines), checkpoint=path, gpu_hours=hours)
+
+
+def _from_the_top(path: str) -> str:
+    """Return what the next life may do to the kept checkpoint, whose files are the trainer's own by another name."""
+    kept = f"; the kept checkpoint is {shell_word(path)}" if path else ""
+    if is_logged(path):
+        return f"its script starts from the top{kept}"
+    it = "it" if path else "the kept checkpoint"
+    return f"its script starts from the top{kept}: copy {it} before it is written over, if the script saves in place"
 
 
 def _who_may(job: Job) -> str:
@@ -162,7 +175,7 @@ def _veto(cluster: Cluster, job: Job) -> tuple[bool, str]:
     if parse_comment(job.comment).keep:
         return True, "its comment says evalstop=keep already: it will not be stopped again"
     try:
-        cluster.set_comment(job.job_id, merge_token(job.comment, "evalstop", KEEP))
+        cluster.set_comment(job.address, merge_token(job.comment, "evalstop", KEEP))
     except Rejected as error:
         return False, f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
     return True, "its comment now says evalstop=keep: it will not be stopped again"
@@ -224,7 +237,11 @@ def _resume_by_slurm(job: Job, caller: Caller) -> Undone:
 
 def _check_right(caller: Caller, uid: int, job_id: str) -> None:
     if caller.uid != uid and not caller.operator():
-        raise Rejected(f"only its owner or an operator may undo the stop of job {job_id}")
+        raise NotAllowed(_others_stop(job_id))
+
+
+def _others_stop(job_id: str) -> str:
+    return f"job {job_id} is another user's: only its owner or an operator may undo its stop"
 
 
 def _command(job_id: str, work_dir: str, path: str) -> str:

@@ -1,43 +1,87 @@
-"""The owner's veto: one token in the comment of a job, or of an array's tasks, written where what is there is kept."""
+"""The owner's veto: one token in the comment of a job, or of each of its parts, written where what is there is kept."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from evalstopd.core.model import Job
+from evalstopd.core.model import Job, Phase
 from evalstopd.core.wishes import KEEP, merge_token, parse_comment
-from evalstopd.errors import Rejected, Unavailable
+from evalstopd.errors import NotAllowed, Rejected, Unavailable
 from evalstopd.ports import Cluster
 from evalstopd.report.text import plain
 
+_BY_HAND = "its owner may write another comment, scontrol update JobId={job} Comment=evalstop=keep"
+# What `merge_token` puts a space for.
+_PARTED = re.compile(r"[,;]|[^\S ]|\s{2}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 def keep(cluster: Cluster, job_id: str) -> str:
     """Put `evalstop=keep` into a job's comment and read it back; return the line that says so.
 
-    The id of an array means all its tasks that are in the queue. Raises Rejected for an unknown job or without the
-    right to, Unavailable if the token did not take.
+    The id of an array means all its tasks that are in the queue; any id of a heterogeneous job (7, 7+1, or that of a
+    component) means all its components, as it is left or ended whole. Raises Rejected for an unknown job or without
+    the right to, Unavailable if the token did not take.
     """
+    job_id, _, component = job_id.partition("+")
     job = cluster.look([job_id]).get(job_id)
+    if job is not None and job.het_id is not None and _components(cluster, job.het_id):
+        return _keep_heterogeneous(cluster, job.het_id)
     tasks = _tasks(cluster, job_id) if job is None else ()
-    if tasks:
+    if tasks and not component:
         return _keep_array(cluster, job_id, tasks)
     if job is None:
         raise Rejected(f"job {job_id} is unknown to Slurm")
+    if component:
+        raise Rejected(f"no heterogeneous job in the queue has the id {job_id}: name it without +{component}")
+    return _keep_one(cluster, job)
+
+
+def _keep_one(cluster: Cluster, job: Job) -> str:
+    job_id = job.job_id
+    if job.phase is Phase.ENDED:
+        raise Rejected(f"job {job_id} has ended")
     if parse_comment(job.comment).keep:
         return f"job {job_id} already says evalstop=keep: it will not be stopped"
-    _write(cluster, job_id, job.comment)
+    _write(cluster, job.address, job.comment)
     after = cluster.look([job_id]).get(job_id)
     if after is None or not parse_comment(after.comment).keep:
         raise Unavailable(f"the comment of job {job_id} does not say evalstop=keep: try again")
-    return f"job {job_id} now says evalstop=keep: it will not be stopped"
+    return f"job {job_id} now says evalstop=keep: it will not be stopped{_parted_anew([job])}"
 
 
 def _write(cluster: Cluster, job_id: str, comment: str) -> None:
     try:
         cluster.set_comment(job_id, merge_token(comment, "evalstop", KEEP))
+    except NotAllowed:
+        whole = job_id.partition("+")[0]
+        raise NotAllowed(f"job {whole} is another user's: only its owner or an operator may keep it") from None
     except Rejected as error:
-        raise Rejected(f"{error}; any comment that says evalstop=keep will do") from None
+        raise Rejected(f"{error}; nothing was set: {_BY_HAND.format(job=job_id)}") from None
+
+
+def _parted_anew(jobs: Iterable[Job]) -> str:
+    """Return what else than the veto the writing of these comments changed; empty where that is nothing."""
+    changed = [job for job in jobs if not parse_comment(job.comment).keep and _PARTED.search(job.comment.strip())]
+    return "; line breaks, commas and the like between the words of the comment became single spaces" if changed else ""
+
+
+def _components(cluster: Cluster, het_id: int) -> Sequence[Job]:
+    """Return the rows of a heterogeneous job in the queue, one for each component."""
+    return [job for job in cluster.queue().jobs if job.het_id == het_id]
+
+
+def _keep_heterogeneous(cluster: Cluster, het_id: int) -> str:
+    """Write it into each component, whose own words must stay."""
+    parts = _components(cluster, het_id)
+    for job in _without(parts):
+        _write(cluster, job.address, job.comment)
+    after = _components(cluster, het_id)
+    left = _without(after)
+    if left:
+        ids = ", ".join(job.job_id for job in left[:8])
+        raise Unavailable(f"these components of job {het_id} do not say evalstop=keep: {ids}; try again")
+    changed = _parted_anew(parts)
+    return f"heterogeneous job {het_id}: its {len(after)} components say evalstop=keep: it will not be stopped{changed}"
 
 
 def _tasks(cluster: Cluster, array: str) -> Sequence[Job]:
@@ -62,7 +106,8 @@ def _keep_array(cluster: Cluster, array: str, tasks: Sequence[Job]) -> str:
             f"{_number(after) - _number(left)} tasks of array {array} now say evalstop=keep, these do not: {ids}; "
             "name each by its own id (like 21_1)"
         )
-    return f"array {array}: its {_number(after)} tasks in the queue say evalstop=keep: they will not be stopped"
+    said = f"array {array}: its {_number(after)} tasks in the queue say evalstop=keep: they will not be stopped"
+    return said + _parted_anew(tasks)
 
 
 def _without(tasks: Sequence[Job]) -> list[Job]:

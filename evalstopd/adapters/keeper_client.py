@@ -28,6 +28,10 @@ LOG_FILE = re.compile(
     r"(checkpoint-[0-9]{1,15}/)?trainer_state\.json|(\.\./|lightning_logs/version_[0-9]{1,9}/)?metrics\.csv", re.ASCII
 )
 _KEPT_S = 3600.0  # from the request, for who asks for it again
+_UNPRINTABLE = (
+    "the path of its output folder has characters that the keeper does not take (control characters, unusual spaces, "
+    "or bytes that are no UTF-8)"
+)
 _UNKNOWN_SHAPE = "the keeper's answer has an unknown shape"
 ERRORS: dict[str, type[EvalstopError]] = {
     "busy": Unavailable,
@@ -93,6 +97,8 @@ class KeeperClient:
         return f"listens at {self._path}"
 
     def _ask(self, verb: str, place: PinPlace, **more: str | float) -> dict[str, object]:
+        if not place.output_dir.isprintable():
+            raise Rejected(f"{_UNPRINTABLE}: {place.output_dir[:200]!a}")
         request = {"verb": verb, "uid": place.uid, "output_dir": place.output_dir, "pin": place.pin}
         answer = self._talk(request | {"step": place.step} | more)
         if answer.get("ok") is not True:

@@ -100,7 +100,8 @@ class Intent:
     to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
     it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
     is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
-    lost by going back to the kept checkpoint. `held_life` is the life in which the job waits, held. `model` says
+    lost by going back to the kept checkpoint. `held_life` is the life after its own that the request acted on: in which
+    the job waits, held, or which was found ending, as the job had been requeued before the cancel. `model` says
     where the checkpoint stands in the tracker's model registry (core/registry): empty where that is not wanted.
     """
 
@@ -179,7 +180,7 @@ class Situation:
     `phase` is None where the queue does not list the job. `same_life` holds id, owner, submit time and
     restarts together, `same_terms` rule, metric, direction and dataset. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
-    it waits there until it is released, `later` how the life in which it was held ended. `logged_models` tells whether
+    it waits there until it is released, `later` how the intent's `held_life` ended. `logged_models` tells whether
     a logged model may be what the stop rests on.
     """
 
@@ -230,10 +231,18 @@ class NoteCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteNext:
+    """Record that the request to cancel was followed by the end of the job's next life."""
+
+    life: Life
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
-    """Close the intent on the observed end."""
+    """Close the intent on the observed end; `next_life` tells whether that is of the life after the intent's."""
 
     ending: Ending
+    next_life: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +276,14 @@ class Wait:
     why: str
 
 
-Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | Confirm | Hold | Undo | GiveUp | Wait
+Step = Warn | Promote | SendSignal | Cancel | NoteCancelled | NoteNext | Confirm | Hold | Undo | GiveUp | Wait
 UNKNOWN_END = "UNKNOWN"
 _CANCELLED_ENDS = ("CANCELLED",)
 _MOST_CANCELS = 5
+# So long is the end of a next life waited for; accounting may be away meanwhile. Seconds.
+_PATIENCE_S = 3600.0
+# Slurm writes whole seconds, by a clock of its own.
+_CLOCKS_S = 2.0
 _CANCELLING = (State.PROMOTED, State.SIGNALLED)
 _MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
 
@@ -287,7 +300,7 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     if intent.closed:
         return Wait("closed")
     if intent.state is State.CANCELLED:
-        return _after_cancel(intent, see)
+        return _next_that_is_over(intent, see) or _after_cancel(intent, see, now_s)
     if intent.state is State.HELD:
         return _while_held(intent, see)
     asked = intent.cancel_tries > 0 or intent.signalled
@@ -296,10 +309,12 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
 
 
-def _after_cancel(intent: Intent, see: Situation) -> Step:
+def _after_cancel(intent: Intent, see: Situation, now_s: float) -> Step:
     ending = see.ending
     if ending is None:
         return Wait("the end is not seen yet")
+    if intent.held_life is not None and ending.state in REQUEUED_ENDS and not _goes_on(see):
+        return _after_next(intent, see.later, ending, now_s)
     why = _no_stop(intent, ending)
     if why:
         return GiveUp(State.ABANDONED, why)
@@ -308,6 +323,39 @@ def _after_cancel(intent: Intent, see: Situation) -> Step:
     if see.phase is Phase.PENDING and see.next_life is not None and see.held:
         return Hold(ending, see.next_life)
     return Undo("it was not held when it was seen again") if _goes_on(see) else Wait("its life is still ending")
+
+
+def _next_that_is_over(intent: Intent, see: Situation) -> NoteNext | None:
+    """Note the next life of a job, once, where it ends or has ended when a cancel was asked for.
+
+    A job that was requeued and ran again before scancel acted cannot be told from the one that was looked at. While
+    the first life still ends, Slurm may count the restart already, but not yet the new submit time.
+    """
+    later, asked = see.next_life, intent.action is StopAction.CANCEL and intent.cancel_tries > 0
+    if later is None or not asked or intent.held_life is not None or see.phase not in (Phase.ENDING, Phase.ENDED):
+        return None
+    return NoteNext(later) if later.submitted_s > intent.life.submitted_s else None
+
+
+def _after_next(intent: Intent, later: Ending | None, ending: Ending, now_s: float) -> Step:
+    """Return what became of a stop whose job had been requeued: its next life's end may be by our request."""
+    if later is None and now_s - intent.changed_s < _PATIENCE_S:
+        return Wait("the end of its next life is not seen yet")
+    if later is None or later.state == UNKNOWN_END:
+        return GiveUp(State.ABANDONED, f"the job was {ending.state}, and how its next life ended could not be learned")
+    ours = _by_request(intent, later)
+    return Confirm(later, next_life=True) if ours else GiveUp(State.ABANDONED, _by_itself(ending))
+
+
+def _by_request(intent: Intent, later: Ending) -> bool:
+    """Tell whether an end came between the first request and the moment at which it was seen."""
+    first_s = intent.created_s if intent.acted_s is None else intent.acted_s
+    in_time = later.ended_s is None or first_s - _CLOCKS_S <= later.ended_s <= intent.changed_s + _CLOCKS_S
+    return later.state in _CANCELLED_ENDS and in_time
+
+
+def _by_itself(ending: Ending) -> str:
+    return f"the job ended by itself before the cancel: {ending.state}"
 
 
 def _no_stop(intent: Intent, ending: Ending) -> str:
@@ -323,7 +371,7 @@ def _no_stop(intent: Intent, ending: Ending) -> str:
         return f"the job was requeued after the signal, and goes on: {ending.state}"
     by_signal = intent.signalled and not requeued
     if intent.action is StopAction.CANCEL and not by_signal and ending.state not in _CANCELLED_ENDS:
-        return f"the job ended by itself before the cancel: {ending.state}"
+        return _by_itself(ending)
     return ""
 
 

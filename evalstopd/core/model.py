@@ -128,6 +128,14 @@ class Job:
         return Life(self.restarts, self.submitted_s)
 
     @property
+    def address(self) -> str:
+        """Return by which id Slurm changes this job and no other.
+
+        The number of a heterogeneous job's first component stands for all of them; with `+0` it is that one's alone.
+        """
+        return f"{self.job_id}+0" if self.het_id == self.raw_id else self.job_id
+
+    @property
     def is_single(self) -> bool:
         """Tell whether this is one job or task, not the tasks of an array that wait together."""
         return not self.job_id.endswith("]")

@@ -56,6 +56,9 @@ def ended(intent: Intent, ending: Ending) -> str:
     return f"the job ended as {ending.state}" + (f" after {signal.name}, as its owner asked" if signal else "")
 
 
+NEXT_LIFE = "the job had been requeued meanwhile: its next life was ended"
+
+
 def kept(intent: Intent) -> str:
     """Return which checkpoint was kept, and by whom."""
     if not intent.kept_path:

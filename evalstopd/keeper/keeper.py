@@ -26,8 +26,8 @@ from math import inf
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "as_owner.py")
 MAX_MESSAGE = 64 * 1024  # bytes of a request or an answer; a pipe holds as much, so nobody waits on one
 MAX_FILES, MAX_BYTES = 20_000, 32 * 1024**4  # of one checkpoint; a sparse file counts by its size
-MAX_MEMORY = 1024**3  # bytes of address space of a child
-MAX_CHILDREN = 4  # at a time; the unit's MemoryMax= is for as many
+MAX_MEMORY = 512 * 1024**2  # bytes of address space of a child
+MAX_CHILDREN = 16  # at a time; the unit's MemoryMax= is for as many
 MAX_PEERS = 64  # connected at a time whose request has not come yet
 PEER_TIME_S = 2.0  # for a connected peer to send its request
 NO_NEW_PRIVS, DIE_WITH_PARENT = (38, 1), (1, signal.SIGKILL)  # of prctl(2)

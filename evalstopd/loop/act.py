@@ -11,6 +11,7 @@ from evalstopd.core.intent import (
     Hold,
     Intent,
     NoteCancelled,
+    NoteNext,
     Promote,
     SendSignal,
     State,
@@ -91,11 +92,21 @@ class Acts:
     def _advance(self, intent: Intent) -> Intent:
         """Take the steps that touch no running job, until the intent must wait."""
         while not intent.closed and not self.scene.ports.should_stop():
-            after = self._take(intent, self.scene.step(intent, self.scene.job(intent)))
+            after = self._take(intent, self.scene.step(intent, self._job(intent)))
             if after is intent:
                 break
             intent = after
         return intent
+
+    def _job(self, intent: Intent) -> Job | None:
+        """Return an intent's job as the queue shows it, or one that was requeued before our cancel and has left since.
+
+        Only the controller still tells of the life that such a job had then: after a crash, say, nobody noted it.
+        """
+        job = self.scene.job(intent)
+        if job is not None or intent.held_life is not None or not self.scene.was_requeued(intent):
+            return job
+        return (self._look([intent]) or {}).get(intent.key.job_id)
 
     def _finish(self, intent: Intent) -> Intent:
         """Take the steps that follow the end of its job."""
@@ -115,7 +126,7 @@ class Acts:
                 return self._promote(intent, pin)
             case GiveUp(state=state, why=why, found=pin):
                 return self._give_up(intent, state, why, pin)
-            case NoteCancelled():
+            case NoteCancelled() | NoteNext():
                 return self._aftermath.take(intent, step)
             case Cancel() | SendSignal() | Confirm() | Hold() | Undo() | Wait():
                 return intent
@@ -307,11 +318,15 @@ class Acts:
         intents = [each for each in intents if not each.closed]
         looked = (self._look(intents) if intents else None) or {}
         jobs = [(intent, looked.get(intent.key.job_id)) for intent in intents]
-        self._aftermath.note_cancelled(
+        cancelled = self._aftermath.note_cancelled(
             intent
             for intent, job in jobs
             if job is not None and isinstance(self.scene.step(intent, job), NoteCancelled)
         )
+        for intent in cancelled:
+            step = self.scene.step(intent, looked.get(intent.key.job_id))
+            if isinstance(step, NoteNext):
+                self._aftermath.take(intent, step)
 
     def _cancel(self, intents: Sequence[Intent]) -> Sequence[Intent]:
         try:

@@ -4,9 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from evalstopd.core.handover import handed_to
-from evalstopd.core.intent import REQUEUED_ENDS, Confirm, Hold, Intent, NoteCancelled, State, Undo, move
+from evalstopd.core.intent import (
+    REQUEUED_ENDS,
+    Confirm,
+    Hold,
+    Intent,
+    NoteCancelled,
+    NoteNext,
+    State,
+    Undo,
+    move,
+)
 from evalstopd.core.model import Ending, Life
-from evalstopd.core.words import ended, kept, run_tags, sentence, undo_line
+from evalstopd.core.words import NEXT_LIFE, ended, kept, run_tags, sentence, undo_line
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import Entry
 from evalstopd.loop.scene import Scene
@@ -23,13 +33,15 @@ class Aftermath:
 
     scene: Scene
 
-    def take(self, intent: Intent, step: NoteCancelled | Confirm | Hold | Undo) -> Intent:
+    def take(self, intent: Intent, step: NoteCancelled | NoteNext | Confirm | Hold | Undo) -> Intent:
         """Take a step that follows a request to end the job."""
         match step:
             case NoteCancelled():
                 return self.note_cancelled([intent])[0]
-            case Confirm(ending=ending):
-                return self._held_gone(intent) if intent.state is State.HELD else self._confirm(intent, ending)
+            case NoteNext(life=life):
+                return self.scene.ledger.note(intent, "next-life", NEXT_LIFE, held_life=life)
+            case Confirm():
+                return self._held_gone(intent) if intent.state is State.HELD else self._confirm(intent, step)
             case Hold(ending=ending, life=life):
                 return self._hold(intent, ending, life)
             case Undo(how=why):
@@ -56,14 +68,17 @@ class Aftermath:
     def _undo_desk(self) -> UndoDesk:
         return UndoDesk(self.scene.ports.store, self.scene.seen, self.scene.watches, self.scene.ledger)
 
-    def _confirm(self, intent: Intent, ending: Ending) -> Intent:
+    def _confirm(self, intent: Intent, step: Confirm) -> Intent:
+        ending = step.ending
         if self.scene.ports.kill_switch.engaged():
             return intent
         written = self._write_run(intent, State.CONFIRMED, ending)
         if written is None:
             return intent
-        text = f"{sentence(intent, done=True)}; {ended(intent, ending)}; {kept(intent)}; {undo_line(intent)}"
-        intent = self.scene.moved(intent, State.CONFIRMED, text, ending=ending, note=written)
+        how = f"{NEXT_LIFE}; {ended(intent, ending)}" if step.next_life else ended(intent, ending)
+        text = f"{sentence(intent, done=True)}; {how}; {kept(intent)}; {undo_line(intent)}"
+        note = f"{NEXT_LIFE}; {written}" if step.next_life else written
+        intent = self.scene.moved(intent, State.CONFIRMED, text, ending=ending, note=note)
         return self._stopped(intent, text, written)
 
     def _hold(self, intent: Intent, ending: Ending, life: Life) -> Intent:

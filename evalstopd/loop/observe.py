@@ -1,6 +1,6 @@
 """Observe: one queue, what the comments say, the runs that are due, and what has ended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
@@ -8,7 +8,7 @@ from evalstopd.core.binding import Bound, Claim, Refused, bind
 from evalstopd.core.caps import BreakerTurn, held_by, holding
 from evalstopd.core.guards import Caution
 from evalstopd.core.identity import Sighting, recognise
-from evalstopd.core.intent import UNKNOWN_END, Intent
+from evalstopd.core.intent import UNKNOWN_END, Intent, State
 from evalstopd.core.metric_choice import Unclear
 from evalstopd.core.model import Ending, JobKey, Phase, Rung, Snapshot
 from evalstopd.core.rules import Rules, ServerClass, Standing
@@ -212,9 +212,15 @@ def _last_readings(
     return {key: answer for key, answer in found.items() if isinstance(answer, RunReading)}
 
 
-def ending_query(intent: Intent) -> EndingQuery:
-    """Return the life whose end an open intent waits for: the one that was to be stopped, or in which it is held."""
-    return EndingQuery(intent.key.job_id, intent.held_life or intent.life)
+def _ending_queries(intent: Intent) -> Iterator[EndingQuery]:
+    """Yield the lives whose ends an open intent waits for: that which was to be stopped, and one that was hit instead.
+
+    Of a job that is held only that in which it is.
+    """
+    if intent.state is not State.HELD:
+        yield EndingQuery(intent.key.job_id, intent.life)
+    if intent.held_life is not None:
+        yield EndingQuery(intent.key.job_id, intent.held_life)
 
 
 def _last_query(run_id: str, terms: Terms) -> RunQuery:
@@ -229,7 +235,7 @@ def _endings(
     keys = {each.key for each in here}
     lives = {EndingQuery(each.key.job_id, each.job.life) for each in here}
     gone = [EndingQuery(watch.key.job_id, watch.life) for watch in book.watches if watch.key not in keys]
-    stopped = [ending_query(each) for each in book.intents if not each.closed]
+    stopped = [query for each in book.intents if not each.closed for query in _ending_queries(each)]
     asked = list(dict.fromkeys([*gone, *(query for query in stopped if query not in lives)]))
     if not asked:
         return {}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from evalstopd.core.binding import Bound, Proof
 from evalstopd.core.caps import Decision
 from evalstopd.core.datasets import dataset_of, fits
-from evalstopd.core.intent import Intent, Situation, State, Step, next_step
-from evalstopd.core.model import Job, JobKey, Life, Rung
+from evalstopd.core.intent import REQUEUED_ENDS, Intent, Situation, State, Step, next_step
+from evalstopd.core.model import Ending, Job, JobKey, Life, Rung, StopAction
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.watch import Pin, Terms, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
@@ -15,7 +15,7 @@ from evalstopd.core.words import run_tags
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import NOTHING_ELSE, Ledger
 from evalstopd.loop.objections import Objections
-from evalstopd.loop.observe import Observation, ending_query
+from evalstopd.loop.observe import Observation
 from evalstopd.loop.pins import PinDesk
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import count
@@ -109,9 +109,19 @@ class Scene:
             ending=self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life)),
             next_life=_next_life(intent, job),
             held=job is not None and job.held,
-            later=self.seen.endings.get(ending_query(intent)),
+            later=self._later(intent),
             logged_models=watch is not None and self._terms(watch, wishes).logged_models,
         )
+
+    def was_requeued(self, intent: Intent) -> bool:
+        """Tell whether the life that a cancel was asked for is known to have been requeued."""
+        asked = intent.action is StopAction.CANCEL and intent.cancel_tries > 0
+        ending = self.seen.endings.get(EndingQuery(intent.key.job_id, intent.life))
+        return asked and ending is not None and ending.state in REQUEUED_ENDS
+
+    def _later(self, intent: Intent) -> Ending | None:
+        life = intent.held_life
+        return self.seen.endings.get(EndingQuery(intent.key.job_id, life)) if life is not None else None
 
     def _rung(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Rung:
         """Return the rung that the job has by these wishes, and by what was read of it in this pass."""

@@ -57,6 +57,15 @@ def at(place: World, step: int = 200) -> PinPlace:
     return PinPlace(place.alice.pw_uid, str(place.run), "c-7-100", step)
 
 
+@pytest.mark.parametrize("path", ["/home/a\x01b", "/home/a\nb", "/home/a\udcff", "/home/a\u2028"])
+def test_a_path_that_the_keeper_does_not_take_is_refused_in_plain_words_unasked(path: str, tmp_path: Path) -> None:
+    client = KeeperClient(tmp_path / "none", 30)
+    for ask in (client.pin, client.verify, client.publish, client.drop, client.log):
+        with pytest.raises(Rejected, match=r"^the path of its output folder has characters that the keeper") as no:
+            ask(PinPlace(1001, path, "c-7-100", 200))
+        assert str(no.value).isprintable()
+
+
 @as_root
 def test_a_pin_is_made_verified_published_and_dropped(place: World, client: KeeperPort) -> None:
     source = place.save()

@@ -16,6 +16,7 @@ from evalstopd.core.intent import (
     Hold,
     Intent,
     NoteCancelled,
+    NoteNext,
     Promote,
     SendSignal,
     Situation,
@@ -258,6 +259,74 @@ def test_a_held_job_that_left_the_queue_without_running_is_confirmed(later: Endi
     assert next_step(HELD, gone, 99.0) == Confirm(REQUEUED_END)
 
 
+NEXT = Life(1, 163)
+HIT = at(State.CANCELLED, cancel_tries=1, acted_s=60.0, changed_s=64.0)
+NOTED = replace(HIT, held_life=NEXT)
+NEXT_ENDS = replace(GOOD, phase=Phase.ENDING, same_life=False, next_life=NEXT, ending=REQUEUED_END)
+NEXT_GONE = replace(NEXT_ENDS, phase=None, next_life=None)
+
+
+@pytest.mark.parametrize("phase", [Phase.ENDING, Phase.ENDED])
+@pytest.mark.parametrize("ending", [None, REQUEUED_END])
+def test_a_next_life_that_is_over_after_our_cancel_is_noted_once(phase: Phase, ending: Ending | None) -> None:
+    see = replace(NEXT_ENDS, phase=phase, ending=ending)
+
+    assert next_step(HIT, see, 64.0) == NoteNext(NEXT)
+    assert isinstance(next_step(NOTED, see, 64.0), Wait)
+
+
+@pytest.mark.parametrize(
+    ("intent", "change"),
+    [
+        (HIT, {"phase": Phase.PENDING}),
+        (HIT, {"phase": Phase.RUNNING}),
+        (HIT, {"next_life": Life(1, 100)}),
+        (replace(HIT, cancel_tries=0), {}),
+        (replace(HIT, action=StopAction.REQUEUE_HOLD), {}),
+    ],
+)
+def test_a_life_that_goes_on_still_ends_or_was_not_asked_to_end_is_no_next_one_of_a_stop(
+    intent: Intent, change: dict[str, object]
+) -> None:
+    step = next_step(intent, replace(NEXT_ENDS, **change), 64.0)  # type: ignore[arg-type]
+
+    assert not isinstance(step, NoteNext | Confirm)
+
+
+@pytest.mark.parametrize("ended_s", [None, 58.0, 60.0, 66.0])
+def test_the_end_of_a_next_life_by_our_cancel_is_the_stop(ended_s: float | None) -> None:
+    later = Ending("CANCELLED", ended_s)
+
+    assert next_step(NOTED, replace(NEXT_GONE, later=later), 90.0) == Confirm(later, next_life=True)
+
+
+@pytest.mark.parametrize(
+    "later", [Ending("COMPLETED", 62.0), Ending("FAILED", 62.0), Ending("CANCELLED", 57.9), Ending("CANCELLED", 66.1)]
+)
+def test_a_next_life_that_ended_by_itself_or_at_another_time_is_no_stop(later: Ending) -> None:
+    step = next_step(NOTED, replace(NEXT_GONE, later=later), 90.0)
+
+    assert step == GiveUp(State.ABANDONED, "the job ended by itself before the cancel: REQUEUED")
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.RUNNING, Phase.SUSPENDED])
+def test_a_job_that_lives_on_in_whatever_life_was_not_stopped(phase: Phase) -> None:
+    see = replace(NEXT_ENDS, phase=phase, next_life=Life(2, 300), later=CANCELLED_END)
+
+    assert next_step(NOTED, see, 90.0) == GiveUp(State.ABANDONED, "the job ended by itself before the cancel: REQUEUED")
+
+
+def test_a_next_lifes_end_is_waited_for_but_not_for_ever() -> None:
+    assert next_step(NOTED, NEXT_GONE, 3663.9) == Wait("the end of its next life is not seen yet")
+    unknown = GiveUp(State.ABANDONED, "the job was REQUEUED, and how its next life ended could not be learned")
+    assert next_step(NOTED, NEXT_GONE, 3664.0) == unknown
+    assert next_step(NOTED, replace(NEXT_GONE, later=Ending("UNKNOWN", None)), 90.0) == unknown
+
+
+def test_a_first_life_that_was_cancelled_is_the_stop_whatever_came_next() -> None:
+    assert next_step(NOTED, replace(NEXT_GONE, ending=CANCELLED_END), 90.0) == Confirm(CANCELLED_END)
+
+
 def test_a_move_the_table_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot go from planned to cancelled"):
         move(INTENT, State.CANCELLED, 1.0)
@@ -283,11 +352,13 @@ CHANGES = {
 situations = st.fixed_dictionaries({}, optional=CHANGES).map(lambda changes: replace(GOOD, **changes))
 
 
-@given(st.sampled_from(State), st.sampled_from(StopAction), situations, st.integers(0, 6), st.floats(0, 200))
+@given(
+    st.sampled_from(State), st.sampled_from(StopAction), situations, st.integers(0, 6), st.floats(0, 200), st.booleans()
+)
 def test_the_next_step_is_always_one_the_table_allows(
-    state: State, action: StopAction, see: Situation, tries: int, now_s: float
+    state: State, action: StopAction, see: Situation, tries: int, now_s: float, noted: bool
 ) -> None:
-    intent = at(state, action=action, cancel_tries=tries, held_life=HELD_LIFE if state is State.HELD else None)
+    intent = at(state, action=action, cancel_tries=tries, held_life=HELD_LIFE if state is State.HELD or noted else None)
     step = next_step(intent, see, now_s)
     leads = {
         Warn: State.WARNED, Promote: State.PROMOTED, SendSignal: State.SIGNALLED, NoteCancelled: State.CANCELLED,

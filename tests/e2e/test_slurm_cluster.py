@@ -144,6 +144,28 @@ def test_an_arrays_id_vetoes_all_its_tasks_that_run_or_wait(slurm: SlurmWorld) -
     assert [seen[task].comment for task in first[1:]] == [f"mlflow_run=r{task} evalstop=keep" for task in first[1:]]
 
 
+def test_each_component_of_a_heterogeneous_job_gets_the_veto_beside_its_own_words(slurm: SlurmWorld) -> None:
+    """Its first component's number stands for all of them in scontrol: one text would replace the others'."""
+    script = (
+        "#!/bin/sh\n#SBATCH --gpus=1 --comment=mlflow_run=r1\n#SBATCH hetjob\n#SBATCH --gpus=1 --comment=project=x\n"
+        "sleep 300\n"
+    )
+    job_id = slurm.rig.sbatch(users.ALICE, script, "--output=/dev/null")
+    alice = slurm.seen_by(users.ALICE)
+    slurm.until(lambda: [job.phase for job in slurm.cluster.queue().jobs] == [Phase.RUNNING] * 2)
+    said = f"heterogeneous job {job_id}: its 2 components say evalstop=keep: it will not be stopped"
+
+    assert keep(alice, f"{job_id}+1") == said
+    ids = [job_id, str(int(job_id) + 1)]
+    seen = slurm.cluster.look(ids)
+    assert [seen[each].comment for each in ids] == ["mlflow_run=r1 evalstop=keep", "project=x evalstop=keep"]
+    for part, comment in zip(ids, ("a=1", "b=2"), strict=True):
+        alice.set_comment(seen[part].address, comment)
+    assert keep(alice, job_id) == said
+    seen = slurm.cluster.look(ids)
+    assert [seen[each].comment for each in ids] == ["a=1 evalstop=keep", "b=2 evalstop=keep"]
+
+
 def test_a_comment_outlives_a_requeue(slurm: SlurmWorld) -> None:
     job_id = slurm.submit(slurm.alice)
     slurm.cluster.set_comment(job_id, "evalstop=keep")

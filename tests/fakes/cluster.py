@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstopd.core.model import Ending, Job, Phase
 from evalstopd.core.shift import Steer
-from evalstopd.errors import NotRequeueable, Rejected, Unavailable
+from evalstopd.errors import NotAllowed, NotRequeueable, Rejected, Unavailable
 from evalstopd.ports import EndingQuery, Queue
 
 USERS = {1001: "alice", 1002: "bob", 1003: "carol", 1004: "dave", 1005: "erin"}
@@ -144,7 +144,7 @@ class FakeCluster:
             raise Rejected("the job has already finished")
         self._allow(job)
         if job_id in self.admins and self.caller is not None:
-            raise Rejected("the job was not released: Access/permission denied")
+            raise NotAllowed("the job was not released: Access/permission denied")
         self.jobs[job_id] = replace(job, held=False)
         self._schedule()
 
@@ -159,7 +159,11 @@ class FakeCluster:
         return {query: self.ended[query] for query in queries if query in self.ended}
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace a comment; an array's id means those of all its tasks in the queue."""
+        """Replace a comment; the plain id of an array or of a heterogeneous job means those of all in the queue."""
+        job_id, _, alone = job_id.partition("+")
+        parts = [each for each, job in self.jobs.items() if job.het_id == self._raw_id(job_id) and each != job_id]
+        for part in parts if not alone else ():
+            self.set_comment(part, comment)
         tasks = [each for each, job in self.jobs.items() if each.startswith(f"{job_id}_") and job.phase != Phase.ENDED]
         if job_id not in self.jobs and tasks:
             for task in tasks:
@@ -209,9 +213,12 @@ class FakeCluster:
             if waits and (not job_ids or job_id in job_ids):
                 self.jobs[job_id] = replace(job, priority=job.priority + by)
 
+    def _raw_id(self, job_id: str) -> int:
+        return self.jobs[job_id].raw_id if job_id in self.jobs else -1
+
     def _allow(self, job: Job) -> None:
         if self.caller not in (None, job.uid):
-            raise Rejected("Access/permission denied")
+            raise NotAllowed("Access/permission denied")
 
     def _call(self, name: str) -> None:
         self.calls.append(name)

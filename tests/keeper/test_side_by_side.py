@@ -8,12 +8,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.keeper.world import Keeper, World, keeper, slow_checkpoint
+from tests.keeper.world import Keeper, World, keeper, slow_checkpoint, wait_for
 
 pytestmark = pytest.mark.root
 
@@ -56,6 +56,42 @@ def test_a_second_request_of_the_same_owner_is_busy_until_the_first_has_ended(pl
         assert json.loads(peer.recv(70_000))["ok"]
 
     assert ask(place.ask("verify"))["ok"]
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state; X where it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "X"
+
+
+def stopped(place: World, ask: Keeper, uid: int) -> socket.socket:
+    """Have the keeper begin something for an owner who stops it: asked anew where it ended before it stood still."""
+    for _ in range(100):
+        known, peer = set(ask.children()), ask.connect()
+        peer.send(json.dumps(place.ask("drop", uid=uid)).encode())
+        with suppress(TimeoutError, OSError):
+            child = wait_for(lambda known=known: [str(pid) for pid in ask.children() if pid not in known], int, 2)
+            os.kill(child, signal.SIGSTOP)
+            if wait_for(lambda child=child: [state for state in state_of(child) if state in "TZX"], str) == "T":
+                return peer
+        peer.close()
+    raise AssertionError(f"no child of {uid} could be stopped")
+
+
+def test_a_handful_of_owners_who_stop_their_children_hold_up_nobody(place: World) -> None:
+    """Nobody keeps an owner from stopping his own child: fewer than are served at a time cost the others nothing."""
+    known = (0, place.alice.pw_uid, place.bob.pw_uid)
+    others = [each.pw_uid for each in pwd.getpwall() if each.pw_uid not in known][:8]
+    with keeper(place.root, "--min-uid", "1") as ask, ExitStack() as peers:
+        for uid in others:
+            peers.enter_context(stopped(place, ask, uid))
+        try:
+            assert len(ask.children()) == len(others) > 4
+            assert ask(bobs(place))["ok"]
+        finally:
+            for child in ask.children():
+                os.kill(child, signal.SIGKILL)
 
 
 def test_more_owners_than_the_bound_are_busy(place: World) -> None:

@@ -9,6 +9,7 @@ from evalstopd.core.intent import State
 from evalstopd.core.model import Rung, StopAction
 from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
+from tests.fakes.overlaid import Overlaid
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 from tests.loop.told import undo_by_owner
@@ -63,11 +64,12 @@ class Fused:
         return lambda *args: self._fuse.run(name, lambda: method(*args))
 
 
-def fused(world: World, fuse: Fuse) -> Ports:
+def fused(world: World, fuse: Fuse, **methods: object) -> Ports:
+    """Return the world's ports through a fuse, with these methods in place of the cluster's."""
     ports = world.ports()
     return replace(
         ports,
-        cluster=Fused(ports.cluster, fuse),
+        cluster=Fused(Overlaid(ports.cluster, **methods), fuse),
         runs=Fused(ports.runs, fuse),
         keeper=Fused(ports.keeper, fuse),
         store=Fused(ports.store, fuse),
@@ -140,6 +142,53 @@ def test_killed_at_any_effect_the_end_is_the_same_and_nothing_happens_twice(
             assert end_state(world) == wanted, where
             assert len(world.cluster.cancelled) == 1, where
             assert len(world.cluster.signalled) <= 1, where
+            subjects = [message.subject for message in world.notifier.told]
+            assert len(subjects) == len(set(subjects)), where
+
+
+def live_requeued(fuse: Fuse) -> World:
+    """The story of a job that is requeued right before our cancel and runs again by then: its next life is ended."""
+    world = World(replace(RULES, notice_s=0.5), gpus=8)
+    job = world.train("r1")
+    world.cluster.submit(1002, 8)
+    cancel = world.cluster.cancel
+
+    def requeue_first(job_ids):  # type: ignore[no-untyped-def]
+        if not world.cluster.jobs[job].restarts:
+            world.clock.time_s += 1
+            world.cluster.requeue(job)
+            world.cluster.start()
+        return cancel(job_ids)
+
+    ports = fused(world, fuse, cancel=requeue_first)
+    for number, score in enumerate(LONG_FALL, 1):
+        world.evaluate(job, "r1", number * 10, score)
+        for _ in range(2):
+            try:
+                world.tick(0.5, ports)
+            except Killed:
+                world.tick(0.0, ports)
+    return world
+
+
+def test_killed_at_any_effect_a_stop_that_hit_the_next_life_is_booked_and_told_once() -> None:
+    undisturbed = Fuse(0, after=False)
+    live_requeued(undisturbed)
+    assert {"cancel", "mark_killed", "tell"} <= set(undisturbed.names)
+    for at in range(1, undisturbed.count + 1):
+        for after in (False, True):
+            fuse = Fuse(at, after=after)
+            world = live_requeued(fuse)
+            where = f"killed {'after' if after else 'before'} effect {at}"
+            store = world.store
+            assert isinstance(store, MemoryStore)
+            (intent,) = store.intents_of([store.recent(1)[0].key])
+
+            assert fuse.blown, where
+            assert intent.state is State.CONFIRMED, where
+            assert "its next life was ended" in intent.note, where
+            assert world.cluster.cancelled == [("1", 1)], where
+            assert world.tracker.runs["r1"].status == "KILLED", where
             subjects = [message.subject for message in world.notifier.told]
             assert len(subjects) == len(set(subjects)), where
 

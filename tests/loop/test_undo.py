@@ -73,6 +73,8 @@ def test_undone_by_its_owner_the_job_runs_again_under_a_veto_and_is_never_stoppe
     held = world.cluster.jobs[job]
 
     assert done.done == "released"
+    copy = "copy the kept checkpoint before it is written over, if the script saves in place"
+    assert done.lines[-1] == f"its script starts from the top: {copy}"
     assert held.comment == "mlflow_run=r1 evalstop_k=2 project=x evalstop=keep"
     assert (held.phase, held.restarts) == (Phase.RUNNING, 1)
     assert intents(world) == [(job, State.UNDONE)]
@@ -396,9 +398,11 @@ def test_a_stranger_undoes_nothing(rules: object) -> None:
     job = stopped(world)
     before = world.cluster.jobs[job]
     world.cluster.caller = 1002
-    with pytest.raises(Rejected):
+    with pytest.raises(
+        Rejected, match=rf"^job {job} is another user's: only its owner or an operator may undo its stop$"
+    ):
         by(world, BOB, job)
-    with pytest.raises(Rejected):
+    with pytest.raises(Rejected, match="another user's"):
         undo(world.cluster, parse_target(job), BOB, None)
     world.cluster.caller = None
     world.tick()
@@ -490,7 +494,9 @@ def test_with_a_store_an_operator_releases_what_we_hold() -> None:
     world = World(REVERSIBLE)
     job = stopped(world)
 
-    assert by(world, OPERATOR, job).done == "released"
+    done = by(world, OPERATOR, job)
+    assert done.done == "released"
+    assert f"; the kept checkpoint is {done.checkpoint}: copy it before it is written over" in done.lines[-1]
 
 
 @pytest.mark.parametrize(

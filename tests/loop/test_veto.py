@@ -3,6 +3,7 @@
 import pytest
 
 from evalstopd.errors import Rejected, Unavailable
+from evalstopd.undo import Caller, parse_target, undo
 from evalstopd.veto import keep
 from tests.fakes.cluster import FakeCluster
 
@@ -48,8 +49,83 @@ def test_waiting_tasks_that_cannot_be_written_apart_are_named() -> None:
 def test_an_id_that_is_nothing_is_unknown_and_a_strangers_array_is_refused() -> None:
     cluster = cluster_of(t1="", t2="")
     cluster.caller = 1002
-    for name, why in (("43", "unknown to Slurm"), ("42_9", "unknown to Slurm"), ("42", "permission denied")):
+    for name, why in (("43", "unknown to Slurm"), ("42_9", "unknown to Slurm"), ("42", "another user's")):
         with pytest.raises(Rejected, match=why):
             keep(cluster, name)
 
     assert comments(cluster) == ["", ""]
+
+
+@pytest.mark.parametrize("name", ["1", "1+0", "1+1", "2"])
+def test_each_component_of_a_heterogeneous_job_keeps_its_own_words_and_gets_the_veto(name: str) -> None:
+    cluster = FakeCluster(lambda: 1000.0)
+    for comment in ("mlflow_run=r1 evalstop=warn", "project=x"):
+        cluster.submit(comment=comment, het_id=1)
+    cluster.submit(comment="other")
+
+    said = "heterogeneous job 1: its 2 components say evalstop=keep: it will not be stopped"
+    assert keep(cluster, name) == said
+    assert comments(cluster) == ["mlflow_run=r1 evalstop=keep", "project=x evalstop=keep", "other"]
+    cluster.calls.clear()
+    assert keep(cluster, name) == said
+    assert "set_comment" not in cluster.calls
+
+
+def test_a_component_of_what_is_not_heterogeneous_is_refused_with_the_words_to_type() -> None:
+    cluster = cluster_of(t1="")
+    cluster.submit(comment="a=b")
+    with pytest.raises(Rejected, match=r"no heterogeneous job in the queue has the id 2: name it without \+1"):
+        keep(cluster, "2+1")
+    with pytest.raises(Rejected, match="job 42 is unknown"):
+        keep(cluster, "42+1")
+
+    assert comments(cluster) == ["", "a=b"]
+
+
+def test_undoing_a_held_heterogeneous_job_leaves_the_words_of_its_other_components() -> None:
+    """Without a store, for its owner: whoever held it."""
+    cluster = FakeCluster(lambda: 1000.0)
+    for comment in ("mlflow_run=r1", "project=x"):
+        cluster.submit(comment=comment, het_id=1, held=True, restarts=1)
+    undo(cluster, parse_target("1"), Caller(1001, lambda: False), None)
+
+    assert comments(cluster) == ["mlflow_run=r1 evalstop=keep", "project=x"]
+
+
+def test_a_stranger_is_told_whose_the_job_is_and_nothing_that_he_could_do() -> None:
+    cluster = FakeCluster(lambda: 1000.0, caller=1002)
+    cluster.submit(comment="a=b")
+    for part in (2, 3):
+        cluster.submit(comment="a=b", het_id=2, job_id=str(part))
+    for name, job in (("1", "1"), ("2+1", "2")):
+        with pytest.raises(Rejected) as refused:
+            keep(cluster, name)
+        assert str(refused.value) == f"job {job} is another user's: only its owner or an operator may keep it"
+
+    assert comments(cluster) == ["a=b"] * 3
+
+
+@pytest.mark.parametrize("parted", ["a=b\nc=d", "a=b,c=d", "a=b\t c=d", "a=b\x1fc=d", "a=b  c=d"])
+def test_what_else_the_veto_changes_in_a_comment_is_said(parted: str) -> None:
+    cluster = FakeCluster(lambda: 1000.0)
+    cluster.submit(comment=parted)
+    cluster.submit(comment=" a=b c=d ")
+    said = "line breaks, commas and the like between the words of the comment became single spaces"
+
+    assert keep(cluster, "1") == f"job 1 now says evalstop=keep: it will not be stopped; {said}"
+    assert keep(cluster, "2") == "job 2 now says evalstop=keep: it will not be stopped"
+    assert comments(cluster) == ["a=b c=d evalstop=keep"] * 2
+    assert keep(cluster, "1") == "job 1 already says evalstop=keep: it will not be stopped"
+
+
+def test_a_comment_that_cannot_be_written_is_left_and_its_owner_told_what_to_type() -> None:
+    cluster = FakeCluster(lambda: 1000.0)
+    cluster.full.add(cluster.submit(comment="a=\x01"))
+    ended = cluster.submit()
+    cluster.finish(ended)
+    with pytest.raises(Rejected, match=r"nothing was set: .* scontrol update JobId=1 Comment=evalstop=keep$"):
+        keep(cluster, "1")
+    with pytest.raises(Rejected, match=r"^job 2 has ended$"):
+        keep(cluster, ended)
+
+    assert comments(cluster)[0] == "a=\x01"

@@ -4,16 +4,15 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from evalstopd.adapters.slurm.ids import exact
+from evalstopd.adapters.slurm.ids import address, exact
 from evalstopd.adapters.slurm.run import Answer, Runner, printable
 from evalstopd.core.shift import AT_ONCE, Steer
-from evalstopd.errors import NotRequeueable, Rejected, Unavailable
+from evalstopd.errors import NotAllowed, NotRequeueable, Rejected, Unavailable
 
 COMMENT_CAP = 1000
 _DENIED_CODE = 210
 _NO_RIGHT = ("Access/permission denied", "Invalid user id")
 _GONE = ("Invalid job id specified", "Job/step already completing or completed", "Job has already finished")
-_REFUSALS = (*_NO_RIGHT, *_GONE)
 _WAITS = "Job is pending execution"
 _FIXED = ("Requested operation is presently disabled", "Only batch jobs are accepted or processed")
 # What is said of a job that no longer waits.
@@ -59,12 +58,11 @@ def put_back(run: Runner, job_id: str) -> None:
 
 
 def release(run: Runner, job_id: str) -> None:
-    """Let a held job go on; raises Rejected without the right to and for one that has ended, else Unavailable."""
+    """Let a held job go on; raises NotAllowed without the right, Rejected for one that has ended, else Unavailable."""
     answer = run(("scontrol", "release", *exact([job_id])), {})
     if answer.code == 0:
         return
-    if any(words in answer.err for words in _REFUSALS):
-        raise Rejected(f"the job was not released: {answer.complaint}")
+    _check_refusal(answer, "the job was not released")
     raise Unavailable(f"scontrol release failed ({answer.code}): {answer.complaint}")
 
 
@@ -76,16 +74,15 @@ def send_signal(run: Runner, job_id: str, name: str) -> None:
 
 
 def set_comment(run: Runner, job_id: str, comment: str) -> None:
-    """Replace a job's comment; raises Rejected for one that other tools would cut or misread.
+    """Replace a job's comment; raises NotAllowed without the right, Rejected for one that tools would cut or misread.
 
     At most 1,000 bytes of UTF-8 on one line: Slurm cuts comments at 1,024 in places.
     """
     _check_comment(comment)
-    answer = run(("scontrol", "update", f"JobId={exact([job_id])[0]}", f"Comment={comment}"), {})
+    answer = run(("scontrol", "update", f"JobId={address(job_id)}", f"Comment={comment}"), {})
     if answer.code == 0:
         return
-    if any(words in answer.err for words in _REFUSALS):
-        raise Rejected(f"the comment was not set: {answer.complaint}")
+    _check_refusal(answer, "the comment was not set")
     raise Unavailable(f"scontrol update failed ({answer.code}): {answer.complaint}")
 
 
@@ -117,6 +114,13 @@ def _judge_orders(answer: Answer) -> None:
         raise Rejected(f"scontrol update was refused: {printable(refused[0])}")
     if [line for line in lines if not any(words in line for words in (*_GONE, *_MOVED_ON))]:
         raise Unavailable(f"outcome unknown: scontrol update failed ({answer.code}): {answer.complaint}")
+
+
+def _check_refusal(answer: Answer, what: str) -> None:
+    if any(words in answer.err for words in _NO_RIGHT):
+        raise NotAllowed(f"{what}: {answer.complaint}")
+    if any(words in answer.err for words in _GONE):
+        raise Rejected(f"{what}: {answer.complaint}")
 
 
 def _check_comment(comment: str) -> None:

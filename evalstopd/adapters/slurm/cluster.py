@@ -79,7 +79,7 @@ class SlurmCluster:
         return read_ended(self._run, span)
 
     def set_comment(self, job_id: str, comment: str) -> None:
-        """Replace the job's comment. Raises Rejected or Unavailable."""
+        """Replace the comment of a job, by its address. Raises Rejected or Unavailable."""
         actions.set_comment(self._run, job_id, comment)
 
     def served(self, queries: Sequence[EndingQuery]) -> Mapping[EndingQuery, float]:

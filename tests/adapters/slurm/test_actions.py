@@ -133,6 +133,15 @@ def test_a_comment_is_one_argument_whatever_it_holds(comment: str) -> None:
     assert slurm.seen == [("scontrol", "update", "JobId=9_3", f"Comment={comment}")]
 
 
+def test_the_first_component_of_a_heterogeneous_job_is_written_alone_and_no_other_addition_passes() -> None:
+    slurm = slurm_with(DONE)
+    SlurmCluster(run=slurm).set_comment("7+0", "a")
+    assert slurm.seen == [("scontrol", "update", "JobId=7+0", "Comment=a")]
+    for job_id in ("7+1", "7+0+0", "+0", "7+0 Nice=1", "7,8+0"):
+        with pytest.raises(Rejected, match="not the id of one job"):
+            SlurmCluster(run=slurm).set_comment(job_id, "a")
+
+
 @pytest.mark.parametrize("comment", ["a\nb", "a\x00", "\x1b[31m", "a\u2028b", "x" * 1001, "ü" * 501, "\ud800", "\x85"])
 def test_a_comment_that_others_would_misread_is_rejected(comment: str) -> None:
     cluster = SlurmCluster(run=slurm_with(DONE))
