@@ -318,7 +318,9 @@ def test_a_pinned_checkpoint_of_a_better_stretch_is_chosen_over_the_maximum() ->
     """The maximum .9 stands alone (.4 with its neighbours), step 50 among its like (.8)."""
     assert chosen(WEIGHED) == [20]
     assert chosen(WEIGHED, SAFE) == [50]
-    assert chosen(WEIGHED, replace(SAFE, step=30, score=0.2)) == [30], "(.9 + .2 + .8) / 3 is better than (.1 + .9 + .2) / 3"
+    assert chosen(WEIGHED, replace(SAFE, step=30, score=0.2)) == [30], (
+        "(.9 + .2 + .8) / 3 is better than (.1 + .9 + .2) / 3"
+    )
     assert chosen(WEIGHED, replace(SAFE, step=70, score=0.1)) == [20]
 
 
