@@ -47,7 +47,8 @@ COMMENT_ONLY = Trust()
 class RunFacts:
     """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics.
 
-    `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has.
+    `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has;
+    `labels`, with how many models, its own or others', its values may have been logged.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class RunFacts:
     started_ms: int | None = None
     experiment_id: str = ""
     models: int = 0
+    labels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,3 +284,34 @@ def test_a_second_process_that_lags_behind_is_refused_and_said(lag: int):
                 world.tick()
     assert (world.cluster.cancelled, intents(world)) == ([], [])
     assert remarks(world) == [(job, "several-series")]
+
+
+@pytest.mark.parametrize("rule", ["k-declines:k=1", "recommended"])
+@pytest.mark.parametrize("lag", [1, 3, 6])
+def test_the_dataset_that_the_owner_names_decides_however_far_it_lags_behind(rule: str, lag: int):
+    world = World(replace(RULES, rule=rule))
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, LOW, HIGH, lag)
+    world.tick(seconds=1_000)
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    watch = watch_of(world)
+    assert (watch.dataset_now, watch.evals, watch.best_score) == ("clean@c1", 10, HIGH[-1])
+    assert {code for _, code in remarks(world)} <= {"untold-dataset"}
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_a_chosen_dataset_that_lags_behind_and_falls_stops_the_job(lag: int):
+    world = World()
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, HEALTHY, RISE_AND_FALL, lag)
+    (intent,) = store_of(world).intents_of([watch_of(world).key])
+    assert (intent.evidence.dataset, intent.evidence.scores) == ("clean@c1", RISE_AND_FALL[:5])
+
+
+def test_until_the_chosen_dataset_has_a_value_the_others_falls_stop_nothing():
+    world = World()
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, RISE_AND_FALL, HEALTHY, 7)
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    assert watch_of(world).dataset_now == "clean@c1"
+    assert "clean is none of the dataset noisy (digest n1)" in said(world, "untold-dataset")[0]
