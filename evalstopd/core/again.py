@@ -1,7 +1,8 @@
 """Steps that come again in one run and life: a training that starts over, a second series, or one late value."""
 
 import bisect
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -29,12 +30,6 @@ class Return:
     start: int
     end: int
 
-    def replaces(self, place: int, point: Point) -> bool:
-        """Tell whether a point is no longer of the training, or not yet, by what was gone back to here."""
-        if self.kind is Kind.OPEN:
-            return self.start <= place < self.end
-        return self.kind is Kind.RESTART and place < self.start and point.step >= self.step
-
 
 def in_time(points: Iterable[Point]) -> list[Point]:
     """Return points in the order in which their client logged them, whatever order they are given in."""
@@ -54,28 +49,39 @@ def returns(ordered: Iterable[Point]) -> tuple[Return, ...]:
     return tuple(walk.found)
 
 
+def standing(ordered: Sequence[Point], found: Sequence[Return]) -> Iterator[Point]:
+    """Yield the points that a later restart has not replaced, the newest first; an open going back is left out."""
+    left = list(found)
+    least: float = math.inf
+    for place in range(len(ordered) - 1, -1, -1):
+        while left and left[-1].start > place:
+            gone = left.pop()
+            least = min(least, gone.step) if gone.kind is Kind.RESTART else least
+        waits = left and left[-1].kind is Kind.OPEN
+        if ordered[place].step < least and not waits:
+            yield ordered[place]
+
+
 @dataclass(slots=True)
 class _Back:
-    """A going back that goes on: `ahead` are the steps from its first one on that had values before, in order."""
+    """A going back that goes on, from `step` to `last` by now."""
 
     start: int
     step: int
     last: int
-    ahead: list[int]
     own: dict[int, float]
-
-    def follows(self, step: int) -> bool:
-        """Tell whether a step comes next, or between, and leaves none out that was there before."""
-        next_ = bisect.bisect_right(self.ahead, self.last)
-        return step >= self.last and (next_ == len(self.ahead) or step <= self.ahead[next_])
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The steps as they come: `held` has what the training before a going back had, or the one there is."""
+    """The steps as they come; each is looked at once or twice, however many goings back there are.
+
+    `held` has the values of the training that there is, or that was there before the going back; `steps` are its, in
+    order.
+    """
 
     held: dict[int, float] = field(default_factory=dict)
-    top: int | None = None
+    steps: list[int] = field(default_factory=list)
     before: int | None = None
     back: _Back | None = None
     found: list[Return] = field(default_factory=list)
@@ -85,7 +91,7 @@ class _Walk:
         self.taken = place + 1
         if self.back is None:
             self._take_plainly(place, point)
-        elif self.back.follows(point.step):
+        elif self._follows(self.back, point.step):
             self.back.last = point.step
             _hold(self.back.own, point)
         elif point.step > self.back.last:
@@ -103,32 +109,53 @@ class _Walk:
         again = back.last > back.step
         kind = Kind.APART if gone_on else Kind.RESTART if again else Kind.OPEN
         self.found.append(Return(kind, back.step, back.start, end))
-        kept = {step: value for step, value in self.held.items() if kind is not Kind.RESTART or step < back.step}
-        self.held, self.back = kept | back.own, None
-        self.top = max(self.held)
+        if kind is Kind.RESTART:
+            self._drop_from(back.step)
+        for step, value in back.own.items():
+            self._keep(step, value)
+        self.back = None
+
+    def _follows(self, back: _Back, step: int) -> bool:
+        """Tell whether a step comes next, or between, and leaves none out that was there before."""
+        next_ = bisect.bisect_right(self.steps, back.last)
+        return step >= back.last and (next_ == len(self.steps) or step <= self.steps[next_])
 
     def _take_below(self, place: int, point: Point, back: _Back) -> None:
         """Take a point of a step that the going back has passed, or that lies before its first."""
         known = back.own if point.step >= back.step else self.held
-        if not is_score(point.value) or known.get(point.step, point.value) == point.value:
+        if is_score(point.value) and known.get(point.step, point.value) != point.value:
+            self.close(place, gone_on=back.last == back.step)
+            self._take_plainly(place, point)
+        elif known is back.own:
             _hold(known, point)
-            return
-        self.close(place, gone_on=back.last == back.step)
-        self._take_plainly(place, point)
+        else:
+            self._hold(point)
 
     def _take_plainly(self, place: int, point: Point) -> None:
         if self._goes_back(point):
-            ahead = sorted(step for step in self.held if step > point.step)
-            self.back = _Back(place, point.step, point.step, ahead, {point.step: point.value})
-            return
-        _hold(self.held, point)
-        if is_score(point.value):
-            self.top = point.step if self.top is None else max(self.top, point.step)
+            self.back = _Back(place, point.step, point.step, {point.step: point.value})
+        else:
+            self._hold(point)
 
     def _goes_back(self, point: Point) -> bool:
-        if self.top is None or point.step >= self.top or point.step == self.before or not is_score(point.value):
+        if not self.steps or point.step >= self.steps[-1] or point.step == self.before or not is_score(point.value):
             return False
         return self.held.get(point.step, point.value) != point.value
+
+    def _hold(self, point: Point) -> None:
+        if is_score(point.value):
+            self._keep(point.step, point.value)
+
+    def _keep(self, step: int, value: float) -> None:
+        if step not in self.held:
+            bisect.insort(self.steps, step)
+        self.held[step] = value
+
+    def _drop_from(self, step: int) -> None:
+        first = bisect.bisect_left(self.steps, step)
+        for each in self.steps[first:]:
+            del self.held[each]
+        del self.steps[first:]
 
 
 def _hold(values: dict[int, float], point: Point) -> None:

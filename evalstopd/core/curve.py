@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from evalstopd.core.again import Kind, in_time, returns
+from evalstopd.core.again import Kind, in_time, returns, standing
 from evalstopd.core.model import Eval, Mode, Point, is_score
 
 __all__ = ["best", "curve", "is_score", "per_step", "series"]
@@ -54,10 +54,7 @@ def _standing(scores: Iterable[Point], *, ended: bool) -> Iterator[Point]:
         lives[point.run_id, point.life].append(point)
     for each in lives.values():
         ordered = in_time(each)
-        gone = [back for back in returns(ordered) if back.kind is Kind.RESTART or not ended]
-        yield from (
-            point for place, point in enumerate(ordered) if not any(back.replaces(place, point) for back in gone)
-        )
+        yield from standing(ordered, [back for back in returns(ordered) if back.kind is Kind.RESTART or not ended])
 
 
 def _ends(points: Iterable[Point]) -> dict[str, float]:

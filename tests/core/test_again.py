@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.again import Kind, in_time, returns
+from evalstopd.core.again import Kind, in_time, returns, standing
 from evalstopd.core.curve import curve, per_step
 from evalstopd.core.model import Point
 
@@ -143,3 +143,38 @@ def test_a_series_that_lags_is_never_taken_for_a_restart(lag: int, steps: int) -
 
     assert {kind for kind, _ in kinds(*values)} <= {"apart", "open"}
     assert len(kinds(*values)) == max(0, steps - lag)
+
+
+@given(st.lists(anything, max_size=25))
+def test_what_stands_is_what_no_later_restart_reaches_down_to(given: list[Point]) -> None:
+    ordered = in_time(given)
+    found = returns(ordered)
+
+    def stands(place: int, point: Point) -> bool:
+        replaced = any(b.kind is Kind.RESTART and place < b.start and point.step >= b.step for b in found)
+        waits = any(b.kind is Kind.OPEN and b.start <= place < b.end for b in found)
+        return not (replaced or waits)
+
+    kept = [point for place, point in enumerate(ordered) if stands(place, point)]
+    assert list(map(repr, reversed(kept))) == list(map(repr, standing(ordered, found)))
+
+
+class Counted(int):
+    """A step that counts how often steps are compared."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        Counted.compared += 1
+        return int(self) < int(other)
+
+
+@pytest.mark.parametrize("lag", [3, 1_500])
+def test_a_long_mixture_is_looked_through_without_starting_over_at_each_step(lag: int) -> None:
+    """Two long series, and each point back is one: what a run may hold, and a stranger may log."""
+    values = [pair for step in range(3_000) for pair in ((step, 0.5), (step - lag, 0.9)) if pair[0] >= 0]
+    points = [Point("r", Counted(step), value + step / 1e5, place) for place, (step, value) in enumerate(values)]
+    Counted.compared = 0
+
+    assert len(returns(points)) > 1_400
+    assert Counted.compared < 100 * len(points)
