@@ -159,7 +159,7 @@ class FakeTracker:
         labels = len(run.models) + sum(any(of_run == run_id for of_run, _ in model.of) for model in used)
         return RunFacts(
             run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
-            run.started_ms, run.experiment_id, len(run.models), labels,
+            run.started_ms, run.experiment_id, len(run.models), labels=labels,
         )  # fmt: skip
 
     def _run(self, run_id: str) -> FakeRun:
