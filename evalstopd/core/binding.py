@@ -49,7 +49,7 @@ class RunFacts:
 
     `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has. `maker`
     is who made the run by the word of the client that did: alone of all, nobody can change it afterwards; it may be
-    empty.
+    empty. `labels` is with how many models, its own or others', its values may have been logged.
     """
 
     run_id: str
@@ -63,6 +63,7 @@ class RunFacts:
     experiment_id: str = ""
     models: int = 0
     maker: str = ""
+    labels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

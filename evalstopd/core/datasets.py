@@ -81,13 +81,14 @@ class Parted:
     untold: str = ""
 
 
-def needs_telling(points: Sequence[Point], asked: str, *, apart: bool) -> bool:
+def needs_telling(points: Sequence[Point], asked: str, *, apart: bool, labelled: bool) -> bool:
     """Tell whether the run's logged models are to be asked of which dataset each point is.
 
     Where nobody chose one, only to name them, once it is certain that they are several. Where one is chosen, from the
-    first step with two values on, and for good once its points were told `apart` from others.
+    first value on: of a run that is `labelled` (values may have been logged with models), and for good once its points
+    were told `apart` from others. Where no model is known, from the first step with two values next to each other.
     """
-    if asked and (apart or repeated(points)):
+    if asked and points and (apart or labelled or repeated(points)):
         return True
     return mixed_caution(points) is not None
 
@@ -96,12 +97,17 @@ def parted(metric: str, points: Sequence[Point], told: Told | str, asked: str, *
     """Return the points of the dataset that is asked for, by what the logged models told (or why they did not).
 
     Where they cannot be told apart, that is said if there certainly are several series, or it could be done before.
+    Where a dataset is asked for, also if the models tell of any, or could not be asked: there may be others' values.
     """
     found = told if isinstance(told, str) else _told_apart(metric, points, told, asked)
     if isinstance(found, Parted):
         return found
-    certain = apart or mixed_caution(points) is not None
+    certain = apart or mixed_caution(points) is not None or (bool(asked) and _may_tell(metric, points, told))
     return Parted(tuple(points), untold=found if certain else "")
+
+
+def _may_tell(metric: str, points: Sequence[Point], told: Told | str) -> bool:
+    return isinstance(told, str) or any(told.datasets(metric, each) for each in points)
 
 
 def _told_apart(metric: str, points: Sequence[Point], told: Told, asked: str) -> Parted | str:

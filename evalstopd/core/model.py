@@ -4,6 +4,14 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+# MLflow stores an infinity as the largest double; nothing real is that large.
+_LARGEST_SCORE = 1e308
+
+
+def is_score(value: float | None) -> bool:
+    """Tell whether a value can count as a score; missing, NaN and infinite ones neither count nor reset."""
+    return value is not None and -_LARGEST_SCORE < value < _LARGEST_SCORE
+
 
 class Phase(StrEnum):
     """Where a job stands; every Slurm state maps to one of these, an unfamiliar one to UNKNOWN."""

@@ -306,14 +306,16 @@ def _chosen(case: Case, pins: Sequence[Pin]) -> int | None:
     """Return the step with the best smoothed score of the maximum and the pins that hold; None if blind to noise.
 
     So another checkpoint is kept than the maximum's only where it is better, never for want of the maximum's pin. A
-    pin counts only for the eval of the life that saved it.
+    pin counts only for the eval that it was made for: of its life, with its score.
     """
     terms = case.standing.terms
     if not reckons_with_noise(terms):
         return None
-    lives = {each.step: each.life for each in case.evals}
+    made_for = {each.step: (each.life, each.score) for each in case.evals}
     safe = {
-        pin.step for pin in pins if pin.holds(logged_models=terms.logged_models) and lives.get(pin.step) == pin.restarts
+        pin.step
+        for pin in pins
+        if pin.holds(logged_models=terms.logged_models) and made_for.get(pin.step) == (pin.restarts, pin.score)
     }
     top = best(case.evals, terms.mode)
     found = best_smoothed(case.evals, terms.mode, safe | {top.step} if top is not None else safe)

@@ -132,6 +132,33 @@ class DatasetsContract:
         assert ([point.value for point in found.points], found.dataset) == ([1 - STEPS[0] / 100], "noisy@n1")
         assert read(world, run_id, "").untold == ""
 
+    def test_the_one_that_is_named_is_told_apart_however_far_it_lags_behind(self, world: World):
+        run_id = world.make_run()
+        model_id = world.make_model(run_id)
+        for place, step in enumerate((*STEPS, 50)):
+            world.log_of(run_id, METRIC, (step, 0.5 + step / 1000, 1_000 * place), NOISY, model_id)
+            if place >= 3:
+                behind = STEPS[place - 3]
+                world.log_of(run_id, METRIC, (behind, 0.9 + behind / 1000, 1_000 * place + 500), CLEAN, model_id)
+        found = read(world, run_id, "clean")
+        assert ([(each.step, each.value) for each in found.points], found.dataset) == (
+            [(10, 0.91), (20, 0.92)],
+            "clean@c1",
+        )
+        assert [each.step for each in read(world, run_id, "noisy").points] == [*STEPS, 50]
+
+    @pytest.mark.parametrize("own", [True, False])
+    def test_while_there_are_anothers_values_alone_the_one_that_is_named_is_said_to_be_missing(
+        self, world: World, own: bool
+    ):
+        run_id = world.make_run()
+        model_id = world.make_model(run_id if own else world.make_run())
+        world.log_of(run_id, METRIC, (10, 0.5, 1_000), NOISY, model_id)
+        found = read(world, run_id, "clean")
+        assert (len(found.points), found.dataset) == (1, "")
+        assert "clean is none of the dataset noisy (digest n1)" in found.untold
+        assert read(world, run_id, "").untold == ""
+
     def test_standard_errors_are_those_of_the_dataset(self, world: World, run_id: str):
         for step in STEPS:
             model_id = world.make_model(run_id)

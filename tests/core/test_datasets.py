@@ -122,16 +122,17 @@ def test_why_the_models_could_not_be_asked_is_said():
     assert parted(M, points, "no permission", "val", apart=False) == Parted(tuple(points), "", "no permission")
 
 
-def test_models_are_asked_only_where_one_name_has_several_series():
+def test_models_are_asked_where_one_name_has_several_series_or_may_have_and_one_is_chosen():
     single, twice = points_of({None: series(0.1)}), points_of({None: [*series(0.1), *series(0.5, 1)]})
     once = points_of({None: [*series(0.1), (2, 0.9, 201)]})
-    assert not needs_telling(single, "val", apart=False)
-    assert needs_telling(single, "val", apart=True)
-    assert not needs_telling(single, "", apart=True)
-    assert needs_telling(once, "val", apart=False)
-    assert not needs_telling(once, "", apart=False)
-    assert needs_telling(twice, "", apart=False)
-    assert not needs_telling([], "val", apart=False)
+    for labelled in (False, True):
+        assert needs_telling(single, "val", apart=False, labelled=labelled) is labelled
+        assert needs_telling(single, "val", apart=True, labelled=labelled)
+        assert not needs_telling(single, "", apart=True, labelled=labelled)
+        assert needs_telling(once, "val", apart=False, labelled=labelled)
+        assert not needs_telling(once, "", apart=False, labelled=labelled)
+        assert needs_telling(twice, "", apart=False, labelled=labelled)
+        assert not needs_telling([], "val", apart=False, labelled=labelled)
 
 
 def test_the_steps_with_several_values_are_those_next_to_each_other_in_time():
@@ -160,3 +161,24 @@ def test_a_dataset_is_made_again_from_its_text_and_meant_by_it(name: str, digest
 
 def test_an_empty_choice_means_no_dataset_not_even_one_without_a_digest():
     assert not fits("", Dataset("val", ""))
+
+
+def test_a_chosen_dataset_that_has_no_value_yet_is_not_judged_by_anothers():
+    found = apart({B: series(0.1)}, "val")
+    assert (found.dataset, len(found.points)) == ("", 5)
+    assert "val is none of the dataset other (digest bb)" in found.untold
+    assert apart({B: series(0.1)}, "").untold == ""
+
+
+def test_a_chosen_dataset_is_its_own_values_however_late_they_come():
+    lagging = [(step, value, stamp + 250) for step, value, stamp in series(0.9)]
+    for seen in range(1, 6):
+        found = apart({A: lagging[:seen], B: series(0.5, steps=9)}, "val")
+        assert (found.dataset, sorted(p.value for p in found.points)) == (A.text, [v for _, v, _ in lagging[:seen]])
+
+
+def test_models_that_cannot_be_asked_leave_a_chosen_dataset_untold():
+    points = points_of({None: series(0.1)})
+    assert parted(M, points, "no permission", "val", apart=False).untold == "no permission"
+    assert parted(M, points, "no permission", "", apart=False).untold == ""
+    assert parted(M, points, Told({}), "val", apart=False).untold == ""

@@ -318,14 +318,17 @@ def test_a_pinned_checkpoint_of_a_better_stretch_is_chosen_over_the_maximum() ->
     """The maximum .9 stands alone (.4 with its neighbours), step 50 among its like (.8)."""
     assert chosen(WEIGHED) == [20]
     assert chosen(WEIGHED, SAFE) == [50]
-    assert chosen(WEIGHED, replace(SAFE, step=30)) == [30], "(.9 + .2 + .8) / 3 is better than (.1 + .9 + .2) / 3"
-    assert chosen(WEIGHED, replace(SAFE, step=70)) == [20]
+    assert chosen(WEIGHED, replace(SAFE, step=30, score=0.2)) == [30], (
+        "(.9 + .2 + .8) / 3 is better than (.1 + .9 + .2) / 3"
+    )
+    assert chosen(WEIGHED, replace(SAFE, step=70, score=0.1)) == [20]
 
 
 def test_a_pin_that_is_not_safe_or_of_another_life_is_not_chosen() -> None:
     assert chosen(WEIGHED, replace(SAFE, state=PinState.WANTED)) == [20]
     assert chosen(WEIGHED, replace(SAFE, restarts=0)) == [20]
     assert chosen(WEIGHED, replace(SAFE, step=55)) == [20]
+    assert chosen(WEIGHED, replace(SAFE, score=0.7)) == [20], "of an earlier training in the same life"
 
 
 def test_a_logged_model_is_chosen_where_a_stop_may_rest_on_one() -> None:
@@ -343,7 +346,7 @@ def test_where_less_is_better_the_choice_is_mirrored() -> None:
         [each._replace(score=-each.score) for each in LUCKY], rule="drop-test-safe:sigma=0.01", mode=Mode.MIN
     )
 
-    assert chosen(mirrored, SAFE) == [50]
+    assert chosen(mirrored, replace(SAFE, score=-0.8)) == [50]
 
 
 def test_a_rule_that_counts_declines_keeps_the_maximum() -> None:

@@ -105,3 +105,50 @@ def test_several_series_show_by_three_steps_that_are_half_of_all() -> None:
     assert [mixed(2, 0), mixed(3, 0), mixed(3, 3), mixed(3, 4), mixed(5, 5), mixed(5, 6)] == [
         False, True, True, False, True, False,
     ]  # fmt: skip
+
+
+def lagging(lag: int, steps: int, every: int = 1) -> list[Point]:
+    """Return the points of a series, with those of another that comes that many evals later."""
+    logged: list[tuple[int, float]] = []
+    for step in range(steps):
+        logged.append((step, 0.5 + step / 100))
+        logged += [(step - lag, 0.9 + step / 100)] if step >= lag and step % every == 0 else []
+    return [point(step, value, 10 * place) for place, (step, value) in enumerate(logged)]
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 10])
+def test_a_series_that_lags_behind_shows_from_the_next_eval_of_the_other_on(lag: int) -> None:
+    points = lagging(lag, lag + 12)
+    second = lag + 2
+
+    shown = [mixed_caution(points[:count]) is not None for count in range(len(points) + 1)]
+    assert shown == [count > second for count in range(len(points) + 1)]
+    caution = mixed_caution(points)
+    assert caution is not None
+    assert (caution.code, caution.refuse, "lags behind" in caution.text) == (MIXED, True, True)
+
+
+def test_a_series_that_lags_behind_and_comes_seldom_is_known_for_good_by_its_third_value() -> None:
+    points = lagging(4, 40, every=8)
+
+    shown = [mixed_caution(points[:count]) is not None for count in range(len(points) + 1)]
+    third = next(count for count in range(len(points)) if sum(p.value >= 0.9 for p in points[:count]) == 3)
+    assert all(shown[third + 1 :])
+
+
+def test_one_value_that_was_corrected_late_holds_a_job_for_three_evals_at_most() -> None:
+    points = [*(point(step, 0.5 + step / 100, step) for step in range(6)), point(2, 0.1, 7)]
+    more = [point(step, 0.5 + step / 100, step + 10) for step in range(6, 12)]
+
+    assert [mixed_caution([*points, *more[:count]]) is not None for count in range(6)] == [
+        False, True, True, False, False, False,
+    ]  # fmt: skip
+
+
+def test_a_training_that_starts_over_is_no_second_series() -> None:
+    points = [point(step, 0.5 + step / 100, step) for step in range(6)]
+    twice = [*((step, 0.7 + step / 100) for step in range(2, 9)), *((step, 0.8 + step / 100) for step in range(4, 12))]
+    over = [point(step, value, 100 + place) for place, (step, value) in enumerate(twice)]
+
+    for count in range(len(over) + 1):
+        assert mixed_caution([*points, *over[:count]]) is None

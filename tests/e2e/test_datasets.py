@@ -38,3 +38,23 @@ def test_the_dataset_that_each_owner_names_decides_and_without_one_nothing_is_do
     again = site.service.command("audit", "replay")
     assert (again.returncode, "differences: 0" in again.stdout) == (0, True)
     assert "metric eval/score of dataset noisy@n (max)" in site.service.command("explain", rising).stdout
+
+
+def test_a_dataset_that_lags_behind_decides_where_it_is_chosen_and_without_a_choice_nothing_is_done(
+    make_site: Callable[..., Site],
+) -> None:
+    """Two healthy jobs: `noisy` rises from .50, `clean` from .90 and three evals later; a mixture of them falls."""
+    site = make_site()
+    low, high = (",".join(str(base + number / 100) for number in range(10)) for base in (0.5, 0.9))
+    chosen, silent = (
+        site.train(users.ALICE, high, "--gpus=1", "--nodes=1", words=words, pace_s=1.0, more=f"--beside {low} --lag 3")
+        for words in ("evalstop_dataset=clean", "")
+    )
+    site.wait(lambda: site.evals(chosen) == 7, "all evals read")
+    site.wait(lambda: (silent, "several-series") in {line[:2] for line in site.remarks()}, "the refusal")
+
+    watch = site.watch(chosen)
+    assert watch is not None
+    assert (watch.dataset_now, watch.best_step, watch.best_score) == ("clean@c", 70, 0.96)
+    assert (site.state(chosen), site.state(silent)) == ("RUNNING", "RUNNING")
+    assert (site.intents(chosen), site.intents(silent)) == ((), ())

@@ -1,7 +1,7 @@
 """A training job as evalstopd meets it, without the training: logs scores, saves and rotates checkpoints.
 
 Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID] [--models]
-[--beside SCORES]
+[--beside SCORES [--lag EVALS]]
 """
 
 import argparse
@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--models", action="store_true", help="log each checkpoint as a model, save no file")
     parser.add_argument("--beside", type=lambda text: [float(each) for each in text.split(",")], default=[],
                         help="the scores on a second dataset: the first is `clean`, this one `noisy`")  # fmt: skip
+    parser.add_argument("--lag", type=int, default=0, help="by how many evals `clean` is evaluated after `noisy`")
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
     run, done = resumed(output) if options.resume else ("", 0)
@@ -45,10 +46,12 @@ def main() -> None:
         log.append({options.metric: score, "step": step})
         if step <= done:
             continue
-        for dataset, value in [("clean", score), ("noisy", options.beside[number - 1])] if model else [("", score)]:
+        for dataset, at in [("noisy", number), ("clean", number - options.lag)] if model else [("", number)]:
+            scores = options.beside if dataset == "noisy" else options.scores
             more = {"model_id": model, "dataset_name": dataset, "dataset_digest": dataset[:1]} if dataset else {}
-            call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=value, step=step,
-                 timestamp=now_ms(), **more)  # fmt: skip
+            if at >= 1:
+                call(options.uri, "runs/log-metric", run_id=run, key=options.metric, value=scores[at - 1],
+                     step=10 * at, timestamp=now_ms(), **more)  # fmt: skip
         if options.models:
             log_model(options.uri, experiment, run, step)
         else:

@@ -127,7 +127,8 @@ class FakeTracker:
         except EvalstopError as error:
             return error
         part, told = Parted(tuple(run.points.get(query.metric, ()))), Told({})
-        if needs_telling(part.points, query.dataset, apart=query.apart):
+        labelled = self._facts(query.run_id, run).labels > 0
+        if needs_telling(part.points, query.dataset, apart=query.apart, labelled=labelled):
             told = self.told_by_models(query.run_id)
             if self.models_trouble is not None:
                 return self.models_trouble
@@ -139,19 +140,27 @@ class FakeTracker:
 
         points = completed(query.metric, part.points, run.points, beside, query.items)
         proxy = tuple(run.points.get(query.proxy, ()))
-        return RunReading(_facts(query.run_id, run), points, proxy, part.dataset, part.untold)
+        return RunReading(self._facts(query.run_id, run), points, proxy, part.dataset, part.untold)
 
     def _naming(self, cluster: str, raw_id: str) -> tuple[RunFacts, ...] | EvalstopError:
         if self.down:
             return Unavailable("MLflow does not answer")
         found = tuple(
-            _facts(run_id, run)
+            self._facts(run_id, run)
             for run_id, run in self.runs.items()
             if run.status == "RUNNING"
             and not run.deleted
             and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
         )
         return found if len(found) <= 20 else PastCaps("more than 20 running runs call themselves this job's")
+
+    def _facts(self, run_id: str, run: FakeRun) -> RunFacts:
+        used = [model for other in self.runs.values() if other is not run for model in other.models.values()]
+        labels = len(run.models) + sum(any(of_run == run_id for of_run, _ in model.of) for model in used)
+        return RunFacts(
+            run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
+            run.started_ms, run.experiment_id, len(run.models), labels=labels,
+        )  # fmt: skip
 
     def _run(self, run_id: str) -> FakeRun:
         if self.down:
@@ -162,10 +171,3 @@ class FakeTracker:
         if run.broken:
             raise Unavailable("half an answer")
         return run
-
-
-def _facts(run_id: str, run: FakeRun) -> RunFacts:
-    return RunFacts(
-        run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
-        run.started_ms, run.experiment_id, len(run.models),
-    )  # fmt: skip

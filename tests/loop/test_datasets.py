@@ -245,3 +245,73 @@ def test_every_decision_is_folded_again_to_the_same_and_the_listings_name_the_da
     assert "metric score of dataset clean@c1 (max)" in shown(explanation(found))
     assert [each.score for each in found.evals][:4] == [0.1, 0.2, 0.3, 0.4]
     assert status_rows(store_of(world), store_of(world), 5)[0].dataset == "clean@c1"
+
+
+def play_lagging(world: World, job: str, ahead: tuple[float, ...], behind: tuple[float, ...], lag: int) -> None:
+    """Evaluate on `noisy` at each step, on `clean` some evals later, and look after each value."""
+    for number in range(1, len(ahead) + lag + 1):
+        world.clock.time_s += 1
+        for dataset, scores, at in ((NOISY, ahead, number), (CLEAN, behind, number - lag)):
+            if 1 <= at <= len(scores) and world.cluster.jobs[job].phase == "running":
+                now_ms = int(world.clock.time_s * 1000)
+                world.tracker.log_of("r1", at * 10, scores[at - 1], dataset, timestamp_ms=now_ms)
+                world.keeper.save(f"{world.cluster.jobs[job].work_dir}/out-r1", at * 10, at_s=world.clock.time_s)
+                world.tick()
+
+
+LOW, HIGH = (tuple(base + number / 100 for number in range(10)) for base in (0.5, 0.9))
+
+
+@pytest.mark.parametrize("rule", ["k-declines:k=1", "k-declines:k=2", "recommended"])
+@pytest.mark.parametrize("lag", [1, 3, 6])
+def test_where_nobody_chooses_a_second_dataset_that_lags_behind_stops_nothing(rule: str, lag: int):
+    world = World(replace(RULES, rule=rule))
+    job = world.train()
+    play_lagging(world, job, LOW, HIGH, lag)
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    assert remarks(world) == [(job, "several-series")]
+    assert "2 datasets: clean (digest c1), noisy (digest n1)" in said(world, "several-series")[0]
+
+
+@pytest.mark.parametrize("lag", [1, 3, 6])
+def test_a_second_process_that_lags_behind_is_refused_and_said(lag: int):
+    world = World(replace(RULES, rule="k-declines:k=1"))
+    job = world.train()
+    for number in range(1, 20):
+        for at, score in ((number, 0.5), (number - lag, 0.9)):
+            if at >= 1:
+                world.tracker.log("r1", at, score + at / 100, timestamp_ms=int(world.clock.time_s * 1000))
+                world.tick()
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    assert remarks(world) == [(job, "several-series")]
+
+
+@pytest.mark.parametrize("rule", ["k-declines:k=1", "recommended"])
+@pytest.mark.parametrize("lag", [1, 3, 6])
+def test_the_dataset_that_the_owner_names_decides_however_far_it_lags_behind(rule: str, lag: int):
+    world = World(replace(RULES, rule=rule))
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, LOW, HIGH, lag)
+    world.tick(seconds=1_000)
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    watch = watch_of(world)
+    assert (watch.dataset_now, watch.evals, watch.best_score) == ("clean@c1", 10, HIGH[-1])
+    assert {code for _, code in remarks(world)} <= {"untold-dataset"}
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_a_chosen_dataset_that_lags_behind_and_falls_stops_the_job(lag: int):
+    world = World()
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, HEALTHY, RISE_AND_FALL, lag)
+    (intent,) = store_of(world).intents_of([watch_of(world).key])
+    assert (intent.evidence.dataset, intent.evidence.scores) == ("clean@c1", RISE_AND_FALL[:5])
+
+
+def test_until_the_chosen_dataset_has_a_value_the_others_falls_stop_nothing():
+    world = World()
+    job = world.train(comment="evalstop_dataset=clean")
+    play_lagging(world, job, RISE_AND_FALL, HEALTHY, 7)
+    assert (world.cluster.cancelled, intents(world)) == ([], [])
+    assert watch_of(world).dataset_now == "clean@c1"
+    assert "clean is none of the dataset noisy (digest n1)" in said(world, "untold-dataset")[0]

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from evalstopd.core.watch import PinState
 from evalstopd.store.memory import MemoryStore
-from tests.fakes.world import HEALTHY, RISE_AND_FALL, World
+from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 from tests.loop.test_proofs import SEALS, put_seal, start
-from tests.loop.told import remarks
+from tests.loop.told import intents, remarks
 
 
 def second_run(world: World, job: str, run_id: str = "r2") -> None:
@@ -40,6 +42,39 @@ def test_an_evaluation_after_training_that_makes_a_run_of_its_own_stops_nothing(
 
     assert world.cluster.cancelled == []
     assert remarks(world) == []
+
+
+@pytest.mark.parametrize("rule", ["k-declines:k=1", "recommended"])
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_training_that_starts_over_in_its_run_is_judged_by_what_it_logs_from_then_on(rule: str, every: int) -> None:
+    """A script caught an error and began anew: its first evals, far better, stand before the earlier ones by step."""
+    world = World(replace(RULES, rule=rule))
+    job = world.train("r1")
+    world.play(job, "r1", tuple(0.45 + number / 100 for number in range(10)))
+    for number, score in enumerate((0.6, 0.61, 0.62, 0.63, 0.64, 0.65), 1):
+        world.evaluate(job, "r1", 10 * number, score)
+        if number % every == 0:
+            world.tick()
+
+    assert (world.cluster.cancelled, intents(world), remarks(world)) == ([], [], [])
+    assert isinstance(world.store, MemoryStore)
+    watch = world.store.recent(1)[0]
+    assert (watch.evals, watch.best_step, watch.last_step) == (6, 60, 60)
+
+
+def test_a_training_that_starts_over_in_its_run_is_stopped_by_its_own_falls_with_its_own_checkpoint() -> None:
+    """It empties its folder first, as rotation by step would let nothing new stand beside the old."""
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", HEALTHY)
+    world.keeper.checkpoints.clear()
+    world.play(job, "r1", RISE_AND_FALL)
+
+    assert world.cluster.cancelled == [(job, 0)]
+    assert isinstance(world.store, MemoryStore)
+    (intent,) = world.store.intents_of([world.store.recent(1)[0].key])
+    assert (intent.evidence.steps, intent.evidence.scores) == ((10, 20, 30, 40, 50), RISE_AND_FALL[:5])
+    assert intent.evidence.best_step == 30
 
 
 def test_of_two_trainings_one_after_the_other_in_one_job_each_is_judged_by_itself() -> None:

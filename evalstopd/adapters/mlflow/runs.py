@@ -49,6 +49,7 @@ def facts_of(answer: object) -> RunFacts:
     tags = _pairs(data.get("tags"), "tags")
     params = _pairs(data.get("params"), "parameters")
     metrics = [fields.mapping(item, "metric") for item in fields.items(data.get("metrics"), "metrics")]
+    made, used = (_models(run, *names) for names in (("outputs", "model_outputs"), ("inputs", "model_inputs")))
     return RunFacts(
         run_id=_required(info.get("run_id"), "run id"),
         status=_required(info.get("status"), "run status"),
@@ -60,8 +61,13 @@ def facts_of(answer: object) -> RunFacts:
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
         experiment_id=fields.text(info.get("experiment_id"), "experiment id"),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,
-        models=len(fields.items(fields.mapping(run.get("outputs", {}), "run outputs").get("model_outputs"), "outputs")),
+        models=made,
+        labels=made + used,
     )
+
+
+def _models(run: Mapping[str, object], side: str, kind: str) -> int:
+    return len(fields.items(fields.mapping(run.get(side, {}), f"run {side}").get(kind), side))
 
 
 def set_tags(http: Http, run_id: str, tags: Mapping[str, str]) -> None:

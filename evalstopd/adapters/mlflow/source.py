@@ -114,8 +114,9 @@ class MlflowSource:
         series = self._ladder.read(now, wanted)
         for query in queries:
             known, points = facts[query.run_id], series.get(RunQuery(query.run_id, query.metric), ())
-            several = isinstance(points, tuple) and needs_telling(points, query.dataset, apart=query.apart)
-            if several and isinstance(known, RunFacts):
+            if not (isinstance(points, tuple) and isinstance(known, RunFacts)):
+                continue
+            if needs_telling(points, query.dataset, apart=query.apart, labelled=known.labels > 0):
                 mixed[query] = Whole(known, {each: series[each] for each in series_of(query, known)})
         return {query: reading(query, facts[query.run_id], series) for query in queries if query not in mixed}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from evalstopd.core.curve import per_step
+from evalstopd.core.curve import is_score, per_step
 from evalstopd.core.model import Eval, Mode, Point
 
 LABELS = ("label_true", "label_agreed", "label", "label_boot", "label_sigma_free")
@@ -66,5 +66,7 @@ def evals_of(steps: Sequence[float], scores: Sequence[float], stderrs: Sequence[
         for place, (step, score, error) in enumerate(zip(steps, scores, stderrs or [None] * len(scores), strict=True))
     ]
     # What is no score stands where its step has none: it is an eval that was made, though no rule counts it.
-    kept = {point.step: point for point in arrived} | {point.step: point for point in per_step(arrived)}
+    kept = {point.step: point for point in arrived if not is_score(point.value)} | {
+        point.step: point for point in per_step(arrived, ended=True)
+    }
     return tuple(Eval(step, kept[step].value, kept[step].stderr) for step in sorted(kept))

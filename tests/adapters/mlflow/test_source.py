@@ -238,10 +238,11 @@ def test_where_the_time_is_short_the_first_ones_are_read(monkeypatch: pytest.Mon
 
 
 def two_series(asked: Asked) -> Reply:
-    """Answer as MLflow does of runs that it has models of, whose metric has two values at each step."""
+    """Answer as MLflow does of runs, of one of which it has models, and two values of the metric at each step."""
     if asked.path.endswith("/runs/get"):
         run = run_json(asked.query["run_id"])
-        run["run"]["outputs"] = {"model_outputs": [{"model_id": "m-1", "step": 0}]}  # type: ignore[index]
+        if asked.query["run_id"] == "mixed":
+            run["run"]["outputs"] = {"model_outputs": [{"model_id": "m-1", "step": 0}]}  # type: ignore[index]
         return plain(run)
     if asked.query.get("run_id") != "mixed":
         return plain({"metrics": [point_json("m", step) for step in range(4)]})
@@ -272,3 +273,30 @@ def test_what_tells_datasets_apart_is_asked_for_after_all_other_runs(server: Sta
     routes = [asked.path.rpartition("/")[2] for asked in server.asked]
     assert routes[:20].count("get-history") == 10
     assert routes[20:] == ["get", "search", "m-1"]
+
+
+def test_a_chosen_dataset_is_asked_for_from_the_first_value_on_and_again_only_when_a_value_has_come(server: Standin):
+    """The run has models, and one series so far: which dataset's it is only they tell."""
+    told = [
+        {**point_json("m", step), "run_id": "one", "dataset_name": "noisy", "dataset_digest": "n"} for step in (0, 1)
+    ]
+    found = [{"info": {"model_id": "m-1"}, "data": {"metrics": told}}]
+    values = 1
+
+    def script(asked: Asked) -> Reply:
+        if asked.path.endswith("/runs/get"):
+            run = run_json("one")
+            run["run"]["inputs"] = {"model_inputs": [{"model_id": "m-1"}]}  # type: ignore[index]
+            return plain(run)
+        if asked.path.endswith("/logged-models/search"):
+            return plain({"models": found})
+        return plain({"metrics": [point_json("m", step) for step in range(values)]})
+
+    server.script = script
+    source, query = source_of(server.uri), RunQuery("one", "m", dataset="clean")
+    for values, times in ((1, 1), (1, 1), (2, 2), (2, 2)):
+        reading = source.read([query])[query]
+        assert isinstance(reading, RunReading)
+        assert (reading.dataset, len(reading.points)) == ("", values)
+        assert "clean is none of the dataset noisy (digest n)" in reading.untold
+        assert sum(asked.path.endswith("/logged-models/search") for asked in server.asked) == times

@@ -51,7 +51,7 @@ def histories(origin: Origin, series: Mapping[str, Sequence[Point]], pick: Pick)
     keys = sorted(key for key in series if wanted(key, pick, series))
     chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
     for key in keys:
-        points = per_step(completed(key, series[key], series, lambda name: series[name], pick.items))
+        points = per_step(completed(key, series[key], series, lambda name: series[name], pick.items), ended=True)
         if len(points) >= _FEWEST:
             yield _history(origin, key, points, pick, primary=key == chosen)
 

@@ -1,0 +1,168 @@
+"""Steps that come again in one run and life: a training that starts over, a second series, or one late value."""
+
+import bisect
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evalstopd.core.model import Point, is_score
+
+
+class Kind(StrEnum):
+    """What a step that came again, long after its first value, was.
+
+    OPEN: nothing came after it yet, so that it may still be any. RESTART: all later steps came again after it, in
+    order. APART: the values before went on after it, so that it is of another series, or a correction.
+    """
+
+    OPEN = "open"
+    RESTART = "restart"
+    APART = "apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """One going back to `step`: its points are those from `start` on and before `end`, places in time."""
+
+    kind: Kind
+    step: int
+    start: int
+    end: int
+
+
+def in_time(points: Iterable[Point]) -> list[Point]:
+    """Return points in the order in which their client logged them, whatever order they are given in."""
+    return sorted(points, key=_moment)
+
+
+def returns(ordered: Iterable[Point]) -> tuple[Return, ...]:
+    """Return each going back to an earlier step within the points of one run and life, in the order of time.
+
+    A value for a step that had none, however late, the value that a step has already, and a further one for the
+    newest step, or for the step that was logged just before, go back to nothing.
+    """
+    walk = _Walk()
+    for place, point in enumerate(ordered):
+        walk.take(place, point)
+    walk.close(walk.taken, gone_on=False)
+    return tuple(walk.found)
+
+
+def standing(ordered: Sequence[Point], found: Sequence[Return]) -> Iterator[Point]:
+    """Yield the points that a later restart has not replaced, the newest first; an open going back is left out."""
+    left = list(found)
+    least: float = math.inf
+    for place in range(len(ordered) - 1, -1, -1):
+        while left and left[-1].start > place:
+            gone = left.pop()
+            least = min(least, gone.step) if gone.kind is Kind.RESTART else least
+        waits = left and left[-1].kind is Kind.OPEN
+        if ordered[place].step < least and not waits:
+            yield ordered[place]
+
+
+@dataclass(slots=True)
+class _Back:
+    """A going back that goes on, from `step` to `last` by now."""
+
+    start: int
+    step: int
+    last: int
+    own: dict[int, float]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The steps as they come; each is looked at once or twice, however many goings back there are.
+
+    `held` has the values of the training that there is, or that was there before the going back; `steps` are its, in
+    order.
+    """
+
+    held: dict[int, float] = field(default_factory=dict)
+    steps: list[int] = field(default_factory=list)
+    before: int | None = None
+    back: _Back | None = None
+    found: list[Return] = field(default_factory=list)
+    taken: int = 0
+
+    def take(self, place: int, point: Point) -> None:
+        self.taken = place + 1
+        if self.back is None:
+            self._take_plainly(place, point)
+        elif self._follows(self.back, point.step):
+            self.back.last = point.step
+            _hold(self.back.own, point)
+        elif point.step > self.back.last:
+            self.close(place, gone_on=True)
+            self._take_plainly(place, point)
+        else:
+            self._take_below(place, point, self.back)
+        self.before = point.step
+
+    def close(self, end: int, *, gone_on: bool) -> None:
+        """Say what the going back was that ends here; `gone_on` where what was before it did."""
+        back = self.back
+        if back is None:
+            return
+        again = back.last > back.step
+        kind = Kind.APART if gone_on else Kind.RESTART if again else Kind.OPEN
+        self.found.append(Return(kind, back.step, back.start, end))
+        if kind is Kind.RESTART:
+            self._drop_from(back.step)
+        for step, value in back.own.items():
+            self._keep(step, value)
+        self.back = None
+
+    def _follows(self, back: _Back, step: int) -> bool:
+        """Tell whether a step comes next, or between, and leaves none out that was there before."""
+        next_ = bisect.bisect_right(self.steps, back.last)
+        return step >= back.last and (next_ == len(self.steps) or step <= self.steps[next_])
+
+    def _take_below(self, place: int, point: Point, back: _Back) -> None:
+        """Take a point of a step that the going back has passed, or that lies before its first."""
+        known = back.own if point.step >= back.step else self.held
+        if is_score(point.value) and known.get(point.step, point.value) != point.value:
+            self.close(place, gone_on=back.last == back.step)
+            self._take_plainly(place, point)
+        elif known is back.own:
+            _hold(known, point)
+        else:
+            self._hold(point)
+
+    def _take_plainly(self, place: int, point: Point) -> None:
+        if self._goes_back(point):
+            self.back = _Back(place, point.step, point.step, {point.step: point.value})
+        else:
+            self._hold(point)
+
+    def _goes_back(self, point: Point) -> bool:
+        if not self.steps or point.step >= self.steps[-1] or point.step == self.before or not is_score(point.value):
+            return False
+        return self.held.get(point.step, point.value) != point.value
+
+    def _hold(self, point: Point) -> None:
+        if is_score(point.value):
+            self._keep(point.step, point.value)
+
+    def _keep(self, step: int, value: float) -> None:
+        if step not in self.held:
+            bisect.insort(self.steps, step)
+        self.held[step] = value
+
+    def _drop_from(self, step: int) -> None:
+        first = bisect.bisect_left(self.steps, step)
+        for each in self.steps[first:]:
+            del self.held[each]
+        del self.steps[first:]
+
+
+def _hold(values: dict[int, float], point: Point) -> None:
+    if is_score(point.value):
+        values[point.step] = point.value
+
+
+def _moment(point: Point) -> tuple[int, int, bool, float]:
+    scored = is_score(point.value)
+    return point.timestamp_ms, point.step, scored, point.value if scored else 0.0
