@@ -56,7 +56,8 @@ def _direction(one: Seen, facts: RunFacts, rules: Rules) -> Caution | None:
     if one.wishes.mode is not None:
         return None
     terms = one.standing.terms
-    stated = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
+    named = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
+    stated = named and rules.says_mode(terms.mode, terms.metric)
     told, sweeping = told_mode(terms.metric, rules.modes, facts.params), is_sweeping(terms.metric, rules.modes)
     return direction_caution(terms.metric, terms.mode, told, stated=stated, sweeping=sweeping)
 
