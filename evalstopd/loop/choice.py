@@ -10,6 +10,7 @@ from evalstopd.core.metric_choice import Unclear, choose, direction_caution, gue
 from evalstopd.core.mixed import mixed_caution, untold_caution
 from evalstopd.core.model import JobKey, Mode
 from evalstopd.core.rules import Rules, standing
+from evalstopd.core.stepless import stepless_caution
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import RunReading
 
@@ -48,7 +49,7 @@ def all_cautions(one: Seen, reading: RunReading, rules: Rules) -> tuple[Caution,
     mixed = mixed_caution(reading.points)
     if reading.untold:
         mixed = untold_caution(reading.untold, chosen=bool(terms.dataset))
-    more = (_direction(one, reading.facts, rules), mixed)
+    more = (_direction(one, reading.facts, rules), mixed, stepless_caution(reading.points))
     return (*found, *(each for each in more if each is not None))
 
 

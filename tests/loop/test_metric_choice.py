@@ -9,7 +9,7 @@ from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Watch
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
-from tests.loop.told import remarks
+from tests.loop.told import remarks, said
 
 PICKING = replace(
     RULES,
@@ -180,6 +180,19 @@ def test_several_datasets_under_one_key_are_refused_and_said():
         world.tick()
     assert world.cluster.cancelled == []
     assert remarks(world) == [(job, "several-series")]
+
+
+def test_evals_that_were_logged_without_a_step_are_said_once_with_what_to_do():
+    """They are one eval for ever: nothing falls, and without a word nobody would know why."""
+    world = World(RULES)
+    job = world.train("r1")
+    for score in RISE_AND_FALL:
+        world.tracker.log("r1", 0, score, timestamp_ms=int(world.clock.time_s * 1000))
+        world.tick()
+    assert world.cluster.cancelled == []
+    assert remarks(world) == [(job, "one-step")]
+    (text,) = said(world, "one-step")
+    assert text.startswith("all 4 values were logged at step 0: ")
 
 
 def test_until_the_run_has_a_metric_to_choose_nothing_is_said():
