@@ -15,6 +15,10 @@ class Rejected(EvalstopError):
     """The world said no to one thing (no right, unknown id, not the owner's); only that thing is affected."""
 
 
+class InDoubt(EvalstopError):
+    """Something was handed over and no answer tells whether it was taken: shown as unknown, never done again."""
+
+
 class PastCaps(Rejected):
     """One run, or all the runs of one job, are more than the caps allow: it is quarantined, and nothing else."""
 

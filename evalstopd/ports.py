@@ -311,31 +311,41 @@ def to_admin(subject: str, text: str, kind: str, ref: str) -> Message:
     return Message(_NO_JOB, "", subject, text, kind, ref)
 
 
+_FATES = {
+    "told": "{} was told",
+    "logged": "{} was not told",
+    "not-told": "{} could not be told",
+    "perhaps-told": "whether {} was told is unknown",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What became of a message: sent, or why not; `logged`: it is in the daemon's log alone, which owners cannot read.
 
-    The admin reads that log, so the admin is told by it.
+    The admin reads that log, so the admin is told by it. `doubtful`: not known to be sent, but it may have been.
     """
 
     message: Message
     sent: bool
     how: str = ""
     logged: bool = False
+    doubtful: bool = False
 
     @property
     def event(self) -> str:
         """Return the kind of event that this is."""
         if self.logged:
             return "told" if self.message.for_admin else "logged"
+        if self.doubtful:
+            return "perhaps-told"
         return "told" if self.sent else "not-told"
 
     @property
     def text(self) -> str:
         """Return the same in words."""
         whom = "the admin" if self.message.for_admin else "the owner"
-        done = {"told": "was", "logged": "was not", "not-told": "could not be"}[self.event]
-        what = f"{whom} {done} told ({self.message.kind})"
+        what = f"{_FATES[self.event].format(whom)} ({self.message.kind})"
         return f"{what}: {self.how}" if self.how else what
 
 

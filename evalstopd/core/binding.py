@@ -47,7 +47,9 @@ COMMENT_ONLY = Trust()
 class RunFacts:
     """What a tracker says about a run, all of it writable by users: tags, parameters, status, names of metrics.
 
-    `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has.
+    `params` are those of PARAMS; `started_ms` is the client's clock; `models` is how many logged models it has. `maker`
+    is who made the run by the word of the client that did: alone of all, nobody can change it afterwards; it may be
+    empty.
     """
 
     run_id: str
@@ -60,11 +62,15 @@ class RunFacts:
     started_ms: int | None = None
     experiment_id: str = ""
     models: int = 0
+    maker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A run proven to be a job's, from a moment on."""
+    """A run proven to be a job's, from a moment on; what was proven both ways once is not taken back.
+
+    Where anybody may write, a tag that says otherwise by now proves nothing.
+    """
 
     key: JobKey
     run_id: str
@@ -160,7 +166,8 @@ def bind(
     At a time one live job a run. `holders` are the runs' last bindings, `living` the jobs in the queue: only the same
     owner may take a run over, unless the run was claimed one way only and it names this job, or that claim's job is
     over: else anybody could keep a run from its owner for good, by naming it once. Who may not take it is no rival
-    either. In a dispute the one claimant that the run names wins; with none or several, nobody does.
+    either; nor is, beside who made the run, anybody else. In a dispute the one claimant that the run names wins; with
+    none or several, nobody does.
     """
     claims = tuple(claims)
     living = living | {claim.key for claim in claims}
@@ -173,12 +180,17 @@ def bind(
         unproven = frozenset(claim.key for claim in all_claims if _unproven(claim, run, trust))
         named = frozenset(claim.key for claim in all_claims if _named(claim, run, trust))
         holds = holder if holder is not None and (holder.two_way or holder.key in living) else None
-        rivals = [each for each in all_claims if each.key not in unproven and not _foreign(each, named, holds)]
+        makers = frozenset(claim.key for claim in all_claims if _made(claim, run))
+        rivals = [
+            each
+            for each in all_claims
+            if each.key not in unproven and (each.key in makers if makers else not _foreign(each, named, holds))
+        ]
         for claim in all_claims:
             taken_over = holder is not None and holder.key != claim.key
             refused = UNPROVEN if claim.key in unproven else None
             if refused is None and claim not in rivals:
-                refused = _anothers(claim, holder)
+                refused = _anothers(claim, holder, made=bool(makers))
             decided[claim.key] = refused or _decide(claim, rivals, named, run, taken_over=taken_over)
     return decided
 
@@ -203,6 +215,10 @@ def _named(claim: Claim, run: RunFacts | None, trust: Trust) -> bool:
     return by_tags or proof_of(run, claim.job, trust) is Proof.MAC
 
 
+def _made(claim: Claim, run: RunFacts | None) -> bool:
+    return run is not None and run.maker != "" and run.maker == claim.job.user
+
+
 def _foreign(claim: Claim, named: frozenset[JobKey], holder: Binding | None) -> bool:
     if holder is None or holder.key.uid == claim.key.uid:
         return False
@@ -221,8 +237,10 @@ def _decide(
     return Refused("disputed-run", f"{len(rivals)} jobs claim the same run; {_way_out(claim)}")
 
 
-def _anothers(claim: Claim, holder: Binding | None) -> Refused:
+def _anothers(claim: Claim, holder: Binding | None, *, made: bool) -> Refused:
     """Return that another owner's job has the run, and what its owner can do: nothing against a proof both ways."""
+    if made:
+        return Refused("foreign-run", "the run that the job claims was made by another owner, whose job claims it")
     before = "the run that the job claims was bound to another owner's job before"
     proven = holder is not None and holder.two_way
     return Refused("foreign-run", before if proven else f"{before}, which is not over yet; {_way_out(claim)}")

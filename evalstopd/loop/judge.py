@@ -154,8 +154,9 @@ def _planned(intent: Intent) -> IntentEvent:
 
 
 def _binding(watch: Watch, bound: Bound, now_s: float) -> Binding | None:
-    """Return the binding where it is another one than before."""
-    if (watch.run_id, watch.two_way, watch.proof) == (bound.run_id, bound.two_way, bound.proof):
+    """Return the binding where it is another one than before; that the run no longer names the job is none."""
+    same = (watch.run_id, watch.proof) == (bound.run_id, bound.proof)
+    if same and (watch.two_way or not bound.two_way):
         return None
     return Binding(watch.key, bound.run_id, bound.proof.value, bound.two_way, now_s)
 

@@ -28,6 +28,7 @@ _MORE = (
     "would be stopped",
     "refused",
     "not told",
+    "perhaps told",
 )
 
 

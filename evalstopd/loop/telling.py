@@ -35,9 +35,9 @@ def tell_early(ports: Ports, warned: Sequence[Watch], tally: Tally) -> None:
 
 
 def count(tally: Tally, receipt: Receipt | None) -> None:
-    """Count a message that did not reach its owner: a site that watches its figures sees a broken mail server there."""
+    """Count a message that did not reach its owner, or may not have: so a site's figures show a broken mail server."""
     if receipt is not None and not receipt.sent and not receipt.message.for_admin:
-        tally.add("not told")
+        tally.add("perhaps told" if receipt.doubtful else "not told")
 
 
 def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float) -> None:
@@ -78,9 +78,9 @@ def book_receipts(ports: Ports, book: Book, receipts: Sequence[Receipt], now_s: 
 
 
 def _outcome(watch: Watch, receipt: Receipt, now_s: float) -> Changes:
-    """Return what is kept of the fate of an early warning."""
+    """Return what is kept of the fate of an early warning: of one in doubt the watch goes on telling that."""
     early = watch.early
-    if early is not None:
+    if early is not None and not receipt.doubtful:
         told = replace(early, told_s=now_s) if receipt.sent else replace(early, failed=receipt.how)
         watch = replace(watch, early=told)
     remark = Remark(watch.key.text, f"{EARLY}-{receipt.event}", receipt.text, now_s)

@@ -12,7 +12,7 @@ from evalstopd.meters.port import Standing
 
 _ACTS = (
     "planned", "warned", "warned early", "pinned", "promoted", "signalled", "cancelled", "held", "confirmed", "undone",
-    "vetoed", "abandoned", "held by caps", "would be stopped", "refused", "not told",
+    "vetoed", "abandoned", "held by caps", "would be stopped", "refused", "not told", "perhaps told",
 )  # fmt: skip
 _VERDICTS = ("keep going", "declining", "stop")
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)

@@ -1,5 +1,7 @@
 """Whose run it is: no tag alone proves it, and nobody can make another's job act or be acted on."""
 
+import pytest
+
 from evalstopd.core.binding import Binding, Bound, Claim, Refused, RunFacts, bind
 from evalstopd.core.model import Job, JobKey, Phase
 
@@ -13,8 +15,8 @@ def claim(job_id: str, uid: int, run_id: str = "r") -> Claim:
     return Claim(JobKey("c", job_id, uid, 1), one, run_id)
 
 
-def run(tags: dict[str, str] | None = None, deleted: bool = False) -> RunFacts:
-    return RunFacts("r", "RUNNING", deleted, "", tags or {}, {})
+def run(tags: dict[str, str] | None = None, deleted: bool = False, maker: str = "") -> RunFacts:
+    return RunFacts("r", "RUNNING", deleted, "", tags or {}, {}, maker=maker)
 
 
 ALICE, BOB = claim("7", 1001), claim("8", 1002)
@@ -86,6 +88,34 @@ def test_tags_rewritten_later_do_not_take_a_run_that_was_proven_both_ways() -> N
 
     assert decided[ALICE.key] == Bound("r", two_way=False)
     assert isinstance(decided[BOB.key], Refused)
+
+
+@pytest.mark.parametrize("two_way", [False, True])
+@pytest.mark.parametrize("first", [None, ALICE, BOB])
+def test_who_made_the_run_has_it_whatever_its_tag_says_and_whoever_had_it_before(
+    first: Claim | None, two_way: bool
+) -> None:
+    holders = held(first, two_way=two_way) if first is not None else {}
+    decided = bind([ALICE, BOB], {"r": run({"slurm.job_id": "8"}, maker="u1001")}, holders)
+
+    assert decided[ALICE.key] == Bound("r", two_way=False, taken_over=first is BOB)
+    assert decided[BOB.key] == Refused(
+        "foreign-run", "the run that the job claims was made by another owner, whose job claims it"
+    )
+
+
+def test_of_two_jobs_of_who_made_the_run_the_one_that_it_names_has_it() -> None:
+    later = claim("9", 1001)
+    decided = bind([ALICE, later, BOB], {"r": run({"slurm.job_id": "9"}, maker="u1001")}, held(ALICE))
+
+    assert {key: code(found) for key, found in decided.items()} == {
+        ALICE.key: "disputed-run", later.key: "bound", BOB.key: "foreign-run",
+    }  # fmt: skip
+
+
+def test_who_made_the_run_keeps_nobody_from_it_without_claiming_it() -> None:
+    assert bind([BOB], {"r": run(maker="u1001")}, {}) == {BOB.key: Bound("r", two_way=False)}
+    assert bind([ALICE], {"r": run(maker="root")}, {}) == {ALICE.key: Bound("r", two_way=False)}
 
 
 def test_a_deleted_run_binds_nothing() -> None:

@@ -25,7 +25,9 @@ class MailServer:
     """Listens on a free port of loopback from entry to exit.
 
     `silent` accepts and says nothing; `drip` greets without end, a byte at a time; `refuses` answers RCPT with 550;
-    `rude` drops the connection instead of answering QUIT; `busy` greets with 421.
+    `rude` drops the connection instead of answering QUIT; `busy` greets with 421. `leaves` closes the
+    connection instead of answering DATA. `ends` is what it answers to the final dot: nothing, and it closes the
+    connection there; with `mute` it says nothing and holds it.
     """
 
     tls: ssl.SSLContext | None = None
@@ -36,6 +38,9 @@ class MailServer:
     refuses: bool = False
     rude: bool = False
     busy: bool = False
+    ends: str = "250 taken"
+    mute: bool = False
+    leaves: bool = False
     mails: list[Mail] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     greeted: threading.Event = field(default_factory=threading.Event)
@@ -119,7 +124,7 @@ class _Conversation:
                 self.recipients.append(_path(rest))
                 self._say("550 no such user \x1b[31m" if self.server.refuses else "250 ok")
             case "DATA":
-                self._take()
+                return self._take()
             case "QUIT":
                 if not self.server.rude:
                     self._say("221 bye")
@@ -128,13 +133,20 @@ class _Conversation:
                 self._say("250 ok")
         return True
 
-    def _take(self) -> None:
+    def _take(self) -> bool:
+        """Take a mail and tell whether the conversation goes on."""
+        if self.server.leaves:
+            return False
         self._say("354 go on")
         lines = []
         while (line := self.file.readline()) not in (b".\r\n", b""):
             lines.append(line)
         self.server.mails.append(Mail(self.sender, self.recipients, b"".join(lines), self.secured, self.login))
-        self._say("250 taken")
+        if self.server.mute:
+            self.server.let_go.wait(60)
+        elif self.server.ends:
+            self._say(self.server.ends)
+        return bool(self.server.ends) and not self.server.mute
 
     def _say(self, *lines: str) -> None:
         self.sock.sendall("".join(f"{line}\r\n" for line in lines).encode())

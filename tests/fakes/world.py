@@ -41,17 +41,22 @@ class FakeClock:
 
 @dataclass(slots=True)
 class FakeNotifier:
-    """Keeps what was told. With `later`, what became of it is known in the next pass; with `broken`, it never left."""
+    """Keeps what was told. With `later`, what became of it is known in the next pass.
+
+    With `broken`, it never left; with `doubt`, it left and nobody knows whether it was taken.
+    """
 
     told: list[Message] = field(default_factory=list)
     later: bool = False
     broken: str = ""
+    doubt: str = ""
     waiting: list[Receipt] = field(default_factory=list)
 
     def tell(self, message: Message) -> Receipt | None:
         """Keep one message."""
-        receipt = Receipt(message, sent=not self.broken, how=self.broken)
-        if receipt.sent:
+        why = self.broken or self.doubt
+        receipt = Receipt(message, sent=not why, how=why, doubtful=bool(self.doubt))
+        if not self.broken:
             self.told.append(message)
         if not self.later:
             return receipt

@@ -45,6 +45,50 @@ def test_a_run_that_loses_its_seal_costs_nobody_a_job() -> None:
     assert remarks(world) == [(job, "unproven-run")]
 
 
+def test_a_run_whose_tag_is_overwritten_goes_to_no_stranger_who_names_it() -> None:
+    """Once proven both ways it stays its owner's while her job lives, and when its tag is put right."""
+    world = World()
+    hers = world.train("r1")
+    world.play(hers, "r1", RISE_AND_FALL[:2])
+    his = world.train("r1", uid=1002)
+    for number, (score, tag) in enumerate(zip(RISE_AND_FALL[2:4], (his, hers), strict=True), 3):
+        world.tracker.runs["r1"].tags["slurm.job_id"] = tag
+        world.evaluate(hers, "r1", number * 10, score)
+        for _ in range(3):
+            world.tick()
+
+        watches = {watch.key.job_id: watch for watch in world.store.book("c").watches if watch.run_id}
+        assert list(watches) == [hers]
+        assert watches[hers].evals == number
+        assert watches[hers].two_way is (tag == hers)
+    assert remarks(world) == [(his, "foreign-run")]
+
+
+@pytest.mark.slurm
+@pytest.mark.mlflow
+def test_a_stranger_who_claims_a_run_both_ways_gets_neither_it_nor_its_owners_stop(
+    make_site: Callable[..., Site],
+) -> None:
+    site = make_site(enforce={"notice_s": 6.0})
+    tracker = Tracker(site.mlflow.uri)
+    falling = site.train(users.ALICE, FALL)
+    site.wait(lambda: site.intents(falling), "the decision")
+    watch = site.watch(falling)
+    assert watch is not None
+    hers = str(watch.run_id)
+    his = site.train(users.BOB, RISE, more=f"--run {hers}")
+    tracker.call("/runs/set-tag", {"run_id": hers, "key": "slurm.job_id", "value": his})
+    site.wait(lambda: site.intents(falling)[0].state is State.CONFIRMED, "the stop")
+    site.wait(lambda: (his, "foreign-run") in [each[:2] for each in site.remarks()], "the stranger's refusal")
+    tracker.http.close()
+
+    assert site.accounted(falling) == "CANCELLED"
+    assert site.intents(his) == ()
+    assert site.state(his) == "RUNNING"
+    assert site.run(hers)["status"] == "RUNNING"
+    assert not [value for value in site.run(hers)["tags"].values() if users.BOB in value]
+
+
 @pytest.mark.slurm
 @pytest.mark.mlflow
 def test_tags_copied_from_another_run_or_overwritten_on_it_move_no_stop(make_site: Callable[..., Site]) -> None:

@@ -42,7 +42,7 @@ ALLOWED = {
     "error": {name for name in vars(errors) if name[0].isupper()},
     "act": {
         "planned", "warned", "warned early", "pinned", "promoted", "signalled", "cancelled", "held", "confirmed",
-        "undone", "vetoed", "abandoned", "held by caps", "would be stopped", "refused", "not told",
+        "undone", "vetoed", "abandoned", "held by caps", "would be stopped", "refused", "not told", "perhaps told",
     },
 }  # fmt: skip
 

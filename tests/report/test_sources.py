@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from evalstopd.core.curve import curve
 from evalstopd.core.model import Mode, Point
-from evalstopd.errors import Misconfigured
+from evalstopd.errors import Misconfigured, WrongUsage
 from evalstopd.report.replay.commands import app
 from evalstopd.report.replay.history import History
 from evalstopd.report.replay.labels import labels
@@ -259,3 +259,9 @@ def test_replay_reads_a_folder_and_a_metric_by_name() -> None:
     assert (everything["curves"], named["curves"]) == (2, 1)
     assert everything["rows"][0]["label"] == "label"
     assert everything["rows"][0]["recall"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["curve.csv", "folder", "curve.jsonl"])
+def test_what_is_not_there_is_said_to_be_so(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WrongUsage, match=f"{name}: cannot be read: No such file or directory"):
+        read(tmp_path / name)

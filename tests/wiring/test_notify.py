@@ -103,6 +103,32 @@ def test_a_mail_server_that_refuses_or_is_down_is_booked_and_costs_nothing_else(
     assert server.mails == []
 
 
+def test_a_mail_that_was_taken_without_an_answer_is_booked_as_unknown_and_not_sent_again() -> None:
+    with MailServer(ends="") as server, world_with(by_mail(server.port), drain_s=PATIENCE_S) as (world, loop):
+        job = play(world, loop)
+        (warning, *_) = wait_for(world, loop, "perhaps-told")
+        for _ in range(3):
+            loop.tick()
+
+    assert warning.startswith("whether the owner was told is unknown (warning): mail server localhost: the mail was")
+    assert world.cluster.cancelled == [(job, 0)]
+    assert len(server.mails) == 2  # of the warning and of the stop
+    assert not any(kind in ("told", "not-told") for kind, _ in events(world))
+
+
+def test_a_program_that_is_killed_is_booked_as_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "tell"
+    path.write_text(f"#!{sys.executable}\nimport os; os.kill(os.getpid(), 9)\n")
+    path.chmod(0o755)
+    chosen = settings(kinds=("command",), command=(str(path),), command_time_limit_s=PATIENCE_S)
+    with world_with(chosen, drain_s=PATIENCE_S) as (world, loop):
+        play(world, loop)
+        (warning, *_) = wait_for(world, loop, "perhaps-told")
+
+    assert warning == (f"whether the owner was told is unknown (warning): {path} was killed by signal 9: no message")
+    assert not any(kind in ("told", "not-told") for kind, _ in events(world))
+
+
 @pytest.mark.parametrize(
     ("kinds", "made"), [(("log",), LogNotifier), (("smtp",), Outbox), (("log", "smtp", "command"), AlsoLogged)]
 )

@@ -54,6 +54,7 @@ def facts_of(answer: object) -> RunFacts:
         status=_required(info.get("status"), "run status"),
         deleted=_required(info.get("lifecycle_stage"), "lifecycle stage") != "active",
         user=fields.text(info.get("user_id"), "user") or tags.get("mlflow.user", ""),
+        maker=fields.text(info.get("user_id"), "user"),
         tags=tags,
         params={key: params[key] for key in PARAMS & params.keys()},
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),

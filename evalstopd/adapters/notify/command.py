@@ -7,13 +7,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 from evalstopd.adapters.notify.text import harmless
-from evalstopd.errors import Unavailable
+from evalstopd.errors import InDoubt, Unavailable
 from evalstopd.ports import Message
 
 _PATH = "/usr/bin:/usr/sbin:/bin:/sbin"
@@ -25,7 +25,9 @@ _REAP_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CommandChannel:
-    """Runs `argv` once a message and holds it to `limit_s` seconds; exit code 0 means that the message was sent.
+    """Runs `argv` once a message and holds it to `limit_s` seconds.
+
+    Exit code 0 means that the message was sent, any other that it was not; of a program that was killed nobody knows.
 
     The program gets one JSON object on standard input: `kind`, `ref`, `key` (cluster, job_id, uid, submitted_s),
     `user`, `subject`, `text`; what is for the site's admin has an empty `user` and `job_id`. Its whole process group
@@ -36,9 +38,11 @@ class CommandChannel:
     limit_s: float = 10.0
 
     def send(self, message: Message) -> str:
-        """Run the program on one message. Raises Unavailable where it does not end well and in time."""
+        """Run the program on one message. Raises Unavailable where it failed by its own word, InDoubt where killed."""
         code, printed = self._run(json.dumps(asdict(message)).encode("ascii"))
         said = harmless(printed.decode("utf-8", "backslashreplace").strip(), _SHOWN)
+        if code < 0:
+            raise InDoubt(f"{self.argv[0]} was killed by signal {-code}: {said or 'no message'}")
         if code != 0:
             raise Unavailable(f"{self.argv[0]} ended with {code}: {said or 'no message'}")
         return f"{self.argv[0]} ended with 0" + (f": {said}" if said else "")
@@ -52,17 +56,26 @@ class CommandChannel:
 
     def _run(self, given: bytes) -> tuple[int, bytes]:
         end_s = time.monotonic() + self.limit_s
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(given)
-            stdin.seek(0)
+        with self._spooled(given) as stdin:
             process = self._start(stdin)
             try:
                 printed = _printed(process, end_s)
                 return process.wait(max(0.0, end_s - time.monotonic())), printed
             except subprocess.TimeoutExpired:
-                raise Unavailable(f"{self.argv[0]} did not end within {self.limit_s:g} s") from None
+                raise InDoubt(f"{self.argv[0]} did not end within {self.limit_s:g} s and was killed") from None
             finally:
                 _end(process)
+
+    def _spooled(self, given: bytes) -> IO[bytes]:
+        try:
+            with ExitStack() as undo:
+                file = undo.enter_context(tempfile.TemporaryFile())
+                file.write(given)
+                file.seek(0)
+                undo.pop_all()
+                return file
+        except OSError as error:
+            raise Unavailable(f"no message could be written for {self.argv[0]}: {error}") from error
 
     def _start(self, stdin: IO[bytes]) -> subprocess.Popen[bytes]:
         try:

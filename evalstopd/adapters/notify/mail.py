@@ -9,13 +9,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstopd.adapters.notify.letter import letter
 from evalstopd.adapters.notify.text import harmless
-from evalstopd.errors import EvalstopError, Unavailable
+from evalstopd.errors import EvalstopError, InDoubt, Unavailable
 from evalstopd.ports import Message
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 _READY = 220
+_TAKEN = 250
+_REFUSED = range(400, 600)
+_NO_ANSWER = "the mail was handed over, and no answer tells whether it was taken"
 _SHOWN = 300
 _PASSWORD_MOST = 4096
 
@@ -61,7 +68,10 @@ class MailChannel:
     admin: str = ""
 
     def send(self, message: Message) -> str:
-        """Send one mail. Raises Unavailable or Rejected where the server did not take it."""
+        """Send one mail.
+
+        Raises Unavailable or Rejected where the server did not take it, InDoubt where it may have.
+        """
         mail = letter(message, self.sender, self.to, self.admin)
         with self._session() as smtp:
             smtp.send_message(mail, self.sender, [str(mail["To"])])
@@ -106,6 +116,7 @@ class _Session(smtplib.SMTP):
         self._host = server.host
         self.context = None if server.security is Security.NONE else _context(server.ca_file)
         self._at_once = server.security is Security.TLS
+        self._left_whole = False
         self._guard: socket.socket | None = None
         self._timer = threading.Timer(server.limit_s, self._cut)
         self._timer.daemon = True
@@ -115,6 +126,26 @@ class _Session(smtplib.SMTP):
         code, text = self.connect(self._host, port)
         if code != _READY:
             raise smtplib.SMTPConnectError(code, text)
+
+    def send(self, s: "ReadableBuffer | str") -> None:
+        """Send something. Only a mail is sent as bytes; without its last ones, the final dot, no server takes it."""
+        super().send(s)
+        self._left_whole = not isinstance(s, str)
+
+    def data(self, msg: "ReadableBuffer | str") -> tuple[int, bytes]:
+        """Hand over the mail. Raises InDoubt where all of it has left, and no answer says what became of it."""
+        try:
+            code, text = super().data(msg)
+        except (OSError, ValueError) as error:
+            if not self._left_whole:
+                raise
+            raise self._doubt(f"{type(error).__name__}: {error}") from error
+        if code != _TAKEN and code not in _REFUSED:
+            raise self._doubt(f"it answered {code} {text!r}")
+        return code, text
+
+    def _doubt(self, why: str) -> InDoubt:
+        return InDoubt(f"mail server {self._host}: {_NO_ANSWER}: {harmless(why, _SHOWN)}")
 
     def __exit__(self, *raised: object) -> None:
         """Take leave; a mail that the server has taken is sent, however it answers now."""

@@ -1,38 +1,39 @@
 """The outbox: messages leave from a thread of their own, so that a slow or dead channel delays no tick."""
 
 import logging
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 
-from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.channel import NOT_TAKEN, Channel, words
 from evalstopd.adapters.notify.text import harmless
-from evalstopd.errors import EvalstopError
+from evalstopd.adapters.notify.turns import Turns
 from evalstopd.ports import Message, Receipt
 
 _log = logging.getLogger("evalstopd.notice")
 MOST_WAITING = 200
 DRAIN_S = 5.0
 _LINE = 500
+_TOO_MANY = "too many messages waited to be sent"
 _TOO_LATE = "the daemon ended before it was sent"
 
 
 class Outbox:
-    """Implements Notifier over one channel: a bounded queue, one worker, no retry.
+    """Implements Notifier over one channel: a bounded queue in which owners take turns, one worker, no retry.
 
-    A message that finds the queue full is dropped, which is said once until there is room again. `close` gives what
-    still waits `drain_s` seconds; what was not sent by then is dropped, too. Only one thread may tell.
+    Where it is full, the newest message of who has most waiting is dropped, which is said once until there is room
+    again. `close` gives what still waits `drain_s` seconds; what was not sent by then is dropped, too. Only one thread
+    may tell.
     """
 
     def __init__(self, channel: Channel, most: int = MOST_WAITING, drain_s: float = DRAIN_S) -> None:
         self._channel = channel
         self._drain_s = drain_s
-        self._waiting: queue.Queue[Message | None] = queue.Queue(most)
+        self._waiting = Turns(most)
+        self._changed = threading.Condition()
+        self._closing = False
         self._done: deque[Receipt] = deque()
-        self._closed = threading.Event()
         self._worker: threading.Thread | None = None
         self._dropped = 0
 
@@ -41,12 +42,13 @@ class Outbox:
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, name="outbox", daemon=True)
             self._worker.start()
-        try:
-            self._waiting.put_nowait(message)
-        except queue.Full:
-            return self._drop(message)
-        self._say_dropped()
-        return None
+        with self._changed:
+            dropped = self._waiting.put(message)
+            self._changed.notify()
+        if dropped is None:
+            self._say_dropped()
+            return None
+        return self._drop(dropped, message)
 
     def receipts(self) -> Sequence[Receipt]:
         """Return what became of messages since the last call."""
@@ -58,29 +60,31 @@ class Outbox:
         if self._worker is None:
             return
         end_s = time.monotonic() + self._drain_s
-        with suppress(queue.Full):
-            self._waiting.put(None, timeout=self._drain_s)
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
         self._worker.join(max(0.0, end_s - time.monotonic()))
         if self._worker.is_alive():
-            self._closed.set()
             self._leave()
 
     def _leave(self) -> None:
         """Give up what waits; of the one message that is being sent nothing is known."""
-        left = 0
-        with suppress(queue.Empty):
-            while True:
-                message = self._waiting.get_nowait()
-                if message is not None:
-                    left += 1
-                    self._done.append(Receipt(message, sent=False, how=_TOO_LATE))
-        _log.warning("the daemon ends with one message under way and %d not sent", left)
+        with self._changed:
+            left = list(iter(self._waiting.take, None))
+        self._done.extend(Receipt(message, sent=False, how=_TOO_LATE) for message in left)
+        _log.warning("the daemon ends with one message under way and %d not sent", len(left))
 
-    def _drop(self, message: Message) -> Receipt:
+    def _drop(self, dropped: Message, new: Message) -> Receipt | None:
+        """Book a message that has no place; None where it is an older one than that which is told now."""
         if not self._dropped:
-            _log.warning("%d messages wait to be sent: further ones are dropped", self._waiting.maxsize)
+            most = self._waiting.most
+            _log.warning("%d messages wait to be sent: further ones of who has most waiting are dropped", most)
         self._dropped += 1
-        return Receipt(message, sent=False, how="too many messages waited to be sent")
+        receipt = Receipt(dropped, sent=False, how=_TOO_MANY)
+        if dropped is new:
+            return receipt
+        self._done.append(receipt)
+        return None
 
     def _say_dropped(self) -> None:
         if self._dropped:
@@ -88,20 +92,26 @@ class Outbox:
             self._dropped = 0
 
     def _work(self) -> None:
-        while (message := self._waiting.get()) is not None:
-            late = self._closed.is_set()
-            self._done.append(Receipt(message, sent=False, how=_TOO_LATE) if late else self._send(message))
+        while (message := self._next()) is not None:
+            self._done.append(self._send(message))
+
+    def _next(self) -> Message | None:
+        """Wait for a message; None where none will come any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or len(self._waiting) > 0)
+            return self._waiting.take()
 
     def _send(self, message: Message) -> Receipt:
         about = (message.kind, message.about)
         try:
             how = harmless(self._channel.send(message), _LINE)
-        except EvalstopError as error:
-            why = harmless(str(error), _LINE)
+        except NOT_TAKEN as error:
+            why = harmless(words(error), _LINE)
+            _log.warning("%s about %s not sent: %s", *about, why)
+            return Receipt(message, sent=False, how=why)
         except Exception as error:  # noqa: BLE001  one message that breaks a channel must not end the worker
-            why = harmless(f"{type(error).__name__}: {error}", _LINE)
-        else:
-            _log.info("%s about %s sent: %s", *about, how)
-            return Receipt(message, sent=True, how=how)
-        _log.warning("%s about %s not sent: %s", *about, why)
-        return Receipt(message, sent=False, how=why)
+            why = harmless(words(error), _LINE)
+            _log.warning("whether %s about %s was sent is unknown: %s", *about, why)
+            return Receipt(message, sent=False, how=why, doubtful=True)
+        _log.info("%s about %s sent: %s", *about, how)
+        return Receipt(message, sent=True, how=how)

@@ -3,30 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalstopd.adapters.notify.channel import Channel
+from evalstopd.adapters.notify.channel import NOT_TAKEN, Channel, words
 from evalstopd.adapters.notify.log import LogNotifier
 from evalstopd.adapters.notify.outbox import Outbox
-from evalstopd.errors import EvalstopError, Unavailable
+from evalstopd.errors import InDoubt, Unavailable
 from evalstopd.ports import Message, Receipt
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Sends each message by every channel; it counts as sent if one of them took it."""
+    """Sends each message by every channel; it counts as sent if one took it, and as not sent if none can have."""
 
     channels: tuple[Channel, ...]
 
     def send(self, message: Message) -> str:
-        """Send by all. Raises Unavailable where none took it."""
-        sent, failed = [], []
+        """Send by all. Raises Unavailable where none took it, InDoubt where none surely did, and one may have."""
+        sent, doubtful, failed = list[str](), list[str](), list[str]()
         for channel in self.channels:
             try:
                 sent.append(channel.send(message))
-            except EvalstopError as error:
-                failed.append(str(error))
-        if not sent:
-            raise Unavailable("; ".join(failed))
-        return "; ".join([*sent, *(f"but {each}" for each in failed)])
+            except NOT_TAKEN as error:
+                failed.append(words(error))
+            except Exception as error:  # noqa: BLE001  one channel that breaks must not cost the others the message
+                doubtful.append(words(error))
+        if sent:
+            return "; ".join([*sent, *(f"but {each}" for each in doubtful + failed)])
+        text = "; ".join(doubtful + failed)
+        raise InDoubt(text) if doubtful else Unavailable(text)
 
     def check(self) -> str:
         """Ask all. Raises Unavailable with what is wrong if one could not send."""

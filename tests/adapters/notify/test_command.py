@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from evalstopd.adapters.notify.command import CommandChannel
 from evalstopd.core.model import JobKey
-from evalstopd.errors import Unavailable
+from evalstopd.errors import InDoubt, Unavailable
 from evalstopd.ports import Message
 
 HOSTILE = "a'; touch /tmp/x; $(id) `id`\r\n\x1b[31m\x00\udcff漢 </script>"
@@ -57,7 +58,7 @@ def test_a_program_that_fails_is_said_with_its_exit_code_and_its_words_made_harm
 def test_a_program_that_does_not_end_is_killed_with_its_children_at_the_limit(tmp_path: Path, body: str) -> None:
     alive = tmp_path / "alive"
     path = program(tmp_path, f"import os; open({str(alive)!r}, 'w').write(str(os.getpid()))\n{body}")
-    with pytest.raises(Unavailable, match="did not end within 2 s"):
+    with pytest.raises(InDoubt, match="did not end within 2 s and was killed"):
         CommandChannel((path,), limit_s=2.0).send(MESSAGE)
     group = int(alive.read_text())
 
@@ -65,6 +66,22 @@ def test_a_program_that_does_not_end_is_killed_with_its_children_at_the_limit(tm
     while left := [each for each in Path("/proc").glob("[0-9]*/stat") if running_in(each, group)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
+
+
+def test_of_a_program_that_a_signal_ends_nobody_knows_whether_it_told(tmp_path: Path) -> None:
+    path = program(tmp_path, "import os; print('sending', flush=True); os.kill(os.getpid(), 9)")
+    with pytest.raises(InDoubt, match="tell was killed by signal 9: sending"):
+        CommandChannel((path,)).send(MESSAGE)
+
+
+def test_a_message_that_cannot_be_written_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = tmp_path / "ran"
+    path = program(tmp_path, f"open({str(ran)!r}, 'w')")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(Unavailable, match=r"no message could be written for .*tell"):
+        CommandChannel((path,)).send(MESSAGE)
+
+    assert not ran.exists()
 
 
 def running_in(stat: Path, group: int) -> bool:

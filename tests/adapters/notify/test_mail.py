@@ -15,7 +15,7 @@ from evalstopd.adapters.notify.letter import address_of, letter
 from evalstopd.adapters.notify.mail import MailChannel, Security
 from evalstopd.adapters.notify.mail import MailServer as Where
 from evalstopd.core.model import JobKey
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, InDoubt, Rejected, Unavailable
 from evalstopd.ports import Message
 from tests.adapters.notify.certificate import loopback
 from tests.fakes.mail_server import MailServer
@@ -131,6 +131,54 @@ def test_a_recipient_that_is_refused_is_said_without_the_servers_escapes() -> No
 def test_a_mail_that_was_taken_counts_as_sent_however_the_server_says_goodbye() -> None:
     with MailServer(rude=True) as server:
         assert channel(server).send(MESSAGE).startswith("mail to alice")
+
+
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        ("", "SMTPServerDisconnected: Connection unexpectedly closed"),
+        ("what?", "it answered -1"),
+        ("251 perhaps", "it answered 251"),
+        ("250" + "x" * 10_000, r"SMTPResponseException: \(500, 'Line too long.'\)"),
+    ],
+)
+def test_a_mail_that_was_handed_over_without_a_plain_answer_is_in_doubt(ends: str, why: str) -> None:
+    with MailServer(ends=ends) as server, pytest.raises(InDoubt, match=why) as caught:
+        channel(server).send(MESSAGE)
+
+    assert len(server.mails) == 1
+    assert "the mail was handed over, and no answer tells whether it was taken" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.timed
+def test_a_server_that_says_nothing_after_the_mail_leaves_it_in_doubt_at_the_time_limit() -> None:
+    with MailServer(mute=True) as server, pytest.raises(InDoubt, match="was handed over"):
+        channel(server, limit_s=2.0).send(MESSAGE)
+
+    assert len(server.mails) == 1
+
+
+def test_over_tls_as_well_a_lost_answer_is_doubt(tmp_path: Path) -> None:
+    context, trusted = loopback(tmp_path)
+    with MailServer(tls=context, ends="") as server, pytest.raises(InDoubt, match="was handed over"):
+        channel(server, security=Security.STARTTLS, ca_file=str(trusted)).send(MESSAGE)
+
+    assert len(server.mails) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"ends": "554 spam"}, "554"),
+        ({"ends": "451 later"}, "451"),
+        ({"ends": "421 going down"}, "421"),
+        ({"leaves": True}, "Connection unexpectedly closed"),
+    ],
+)
+def test_a_mail_that_was_refused_or_never_left_is_not_sent(fault: dict[str, str | bool], why: str) -> None:
+    with MailServer(**fault) as server, pytest.raises(Unavailable, match=why):  # type: ignore[arg-type]
+        channel(server).send(MESSAGE)
 
 
 def test_a_server_that_is_down_or_busy_is_unavailable() -> None:

@@ -11,8 +11,8 @@ from evalstopd.adapters.notify.log import LogNotifier
 from evalstopd.adapters.notify.outbox import Outbox
 from evalstopd.adapters.notify.several import AlsoLogged, Several
 from evalstopd.core.model import JobKey
-from evalstopd.errors import Unavailable
-from evalstopd.ports import Message, Receipt
+from evalstopd.errors import InDoubt, Rejected, Unavailable
+from evalstopd.ports import Message, Receipt, to_admin
 
 PATIENCE_S = 30
 
@@ -40,8 +40,26 @@ class Gate:
         return "the gate is open"
 
 
-def message(subject: str) -> Message:
-    return Message(JobKey("c", "7", 1001, 100), "alice", subject, "text", "warning", subject)
+@dataclass
+class Slow:
+    """A channel that sends one message for each `let`."""
+
+    let: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    sent: list[str] = field(default_factory=list)
+
+    def send(self, message: Message) -> str:
+        self.begun.release()
+        assert self.let.acquire(timeout=PATIENCE_S)
+        self.sent.append(message.subject)
+        return "slow"
+
+    def check(self) -> str:
+        return "slow"
+
+
+def message(subject: str, uid: int = 1001) -> Message:
+    return Message(JobKey("c", "7", uid, 100), f"u{uid}", subject, "text", "warning", subject)
 
 
 def fates(receipts: Sequence[Receipt]) -> list[tuple[str, bool, str]]:
@@ -77,7 +95,62 @@ def test_a_full_outbox_drops_says_so_once_and_counts(caplog: pytest.LogCaptureFi
     assert {each.how for each in told if each is not None} == {"too many messages waited to be sent"}
     assert gate.sent == ["first", "0", "1"]
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["2 messages wait to be sent: further ones are dropped", "3 messages were dropped"]
+    assert said == [
+        "2 messages wait to be sent: further ones of who has most waiting are dropped",
+        "3 messages were dropped",
+    ]
+
+
+def test_one_owners_flood_costs_anothers_message_the_time_of_one_however_late_it_comes() -> None:
+    slow = Slow()
+    outbox = Outbox(slow, drain_s=PATIENCE_S)
+    for number in range(22):
+        outbox.tell(message(f"a{number}"))
+    for _ in range(3):
+        assert slow.begun.acquire(timeout=PATIENCE_S)
+        slow.let.release()
+    assert slow.begun.acquire(timeout=PATIENCE_S)
+    outbox.tell(message("b", uid=1002))
+    for _ in range(20):
+        slow.let.release()
+    outbox.close()
+
+    assert slow.sent == ["a0", "a1", "a2", "a3", "b", *(f"a{number}" for number in range(4, 22))]
+
+
+def test_owners_and_the_admin_are_served_in_turns_and_each_in_order() -> None:
+    gate = Gate()
+    outbox = Outbox(gate, drain_s=PATIENCE_S)
+    outbox.tell(message("first"))
+    assert gate.busy.wait(PATIENCE_S)
+    for each in [message("a1"), message("a2"), message("b1", 1002), message("b2", 1002), message("root", 0)]:
+        outbox.tell(each)
+    for subject in ("x1", "x2"):
+        outbox.tell(to_admin(subject, "text", "note", subject))
+    gate.open.set()
+    outbox.close()
+
+    assert gate.sent == ["first", "b1", "root", "x1", "a1", "b2", "x2", "a2"]
+
+
+def test_a_full_outbox_gives_up_the_newest_of_the_flood_and_nothing_of_who_has_few() -> None:
+    gate = Gate()
+    outbox = Outbox(gate, most=4, drain_s=PATIENCE_S)
+    outbox.tell(message("first"))
+    assert gate.busy.wait(PATIENCE_S)
+    told = [outbox.tell(message(f"a{number}")) for number in range(6)]
+    told += [outbox.tell(message("b1", 1002)), outbox.tell(to_admin("x", "text", "note", "x"))]
+
+    assert [each.message.subject for each in told if each is not None] == ["a4", "a5"]
+    why = "too many messages waited to be sent"
+    assert fates(outbox.receipts()) == [("a3", False, why), ("a2", False, why)]
+    at_once = outbox.tell(message("b2", 1002))
+    assert at_once is not None
+    assert fates([at_once]) == [("b2", False, why)]
+    gate.open.set()
+    outbox.close()
+    assert gate.sent == ["first", "b1", "x", "a0", "a1"]
+    assert [subject for subject, *_ in fates(outbox.receipts())] == gate.sent
 
 
 def test_at_the_end_what_still_waits_is_given_up_and_of_what_is_under_way_nothing_is_known() -> None:
@@ -107,6 +180,39 @@ def test_of_several_channels_one_is_enough_and_the_others_trouble_is_said() -> N
     assert Several((shut, opened)).send(message("a")) == "gate; but mail is down"
     with pytest.raises(Unavailable, match="mail is down; mail is down"):
         Several((shut, shut)).send(message("a"))
+
+
+@pytest.mark.parametrize("broken", [InDoubt("answer lost"), RuntimeError("answer lost")])
+def test_of_several_channels_one_in_doubt_makes_all_doubtful_unless_one_took_it(broken: Exception) -> None:
+    doubtful, shut, opened = Gate(breaks={"a": broken}), Gate(breaks={"a": Unavailable("mail is down")}), Gate()
+    for gate in (doubtful, shut, opened):
+        gate.open.set()
+
+    assert Several((doubtful, opened)).send(message("a")).startswith("gate; but ")
+    for channels in [(doubtful, shut), (shut, doubtful)]:
+        with pytest.raises(InDoubt, match="answer lost; mail is down"):
+            Several(channels).send(message("a"))
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (Unavailable("x"), "not-told"),
+        (Rejected("x"), "not-told"),
+        (InDoubt("x"), "perhaps-told"),
+        (RuntimeError("x"), "perhaps-told"),
+    ],
+)
+def test_only_what_surely_was_not_taken_is_booked_as_not_told(error: Exception, event: str) -> None:
+    gate = Gate(breaks={"a": error})
+    gate.open.set()
+    outbox = Outbox(gate, drain_s=PATIENCE_S)
+    outbox.tell(message("a"))
+    outbox.close()
+    (receipt,) = outbox.receipts()
+
+    assert (receipt.event, receipt.sent) == (event, False)
+    assert receipt.text.startswith("whether the owner was told is unknown (warning): ") == (event == "perhaps-told")
 
 
 def test_the_check_of_several_finds_the_one_that_is_broken() -> None:

@@ -51,4 +51,6 @@ def _read(path: Path, pick: Pick, tracker: Callable[[], Tracker] | None) -> Iter
         return read_trainer_states(path, pick)
     if path.is_dir() and any(files_below(path, lambda name: MARK in name)):
         return read_event_files(path, pick)
+    if named is None:
+        path.stat()  # what is not there is said to be so
     raise WrongUsage(f"{path}: no evaluation curves; known: {KNOWN}")
