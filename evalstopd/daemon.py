@@ -20,7 +20,7 @@ from evalstopd.errors import EvalstopError, Fatal, Misconfigured
 from evalstopd.loop import TickReport
 from evalstopd.repeats import PassLog
 
-_HANGUP = b"h"
+_HANGUP = bytes([signal.SIGHUP])
 JITTER = 0.1
 """The share of its period by which a tick may come sooner or later."""
 _log = logging.getLogger("evalstopd")
@@ -64,8 +64,12 @@ class Daemon:
 
     def run(self) -> None:
         """Run until told to stop. Raises what ended the loop if that was Fatal or Misconfigured."""
+        # By the wakeup descriptor alone: a handler of Python's waits until the main thread runs, and one whose signal
+        # came just before that thread began to read would wait for ever.
+        os.set_blocking(self._wake[1], False)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
+            signal.signal(number, _heard)
         scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
         scheduler.add_job(self._once, misfire_grace_time=None)
         regular = scheduler.add_job(
@@ -124,7 +128,6 @@ class Daemon:
         if self.beat():
             scheduler.add_job(self._once, misfire_grace_time=None)
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Only wake the main thread: an Event must not be set from inside a signal handler."""
-        del frame
-        os.write(self._wake[1], _HANGUP if number == signal.SIGHUP else b"s")
+
+def _heard(number: int, frame: FrameType | None) -> None:
+    """Do nothing: the signal's number is in the pipe already."""

@@ -30,9 +30,8 @@ def check(config: Config = None) -> None:
     """Check the store's schema, its place, and that it is sound; reads all of an SQLite file."""
     from evalstopd.settings import load_settings
     from evalstopd.store.backup import require_sound
-    from evalstopd.store.migrate import check as check_store
-    from evalstopd.store.migrate import current
+    from evalstopd.store.migrate import check_whole, current
 
     url = load_settings(config).store.url
-    check_store(url)
-    typer.echo(f"the store is at revision {current(url)}, as it should be; {require_sound(url)}")
+    check_whole(url)
+    typer.echo(f"the store is at revision {current(url)}, with all of its schema; {require_sound(url)}")

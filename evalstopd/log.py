@@ -1,17 +1,19 @@
-"""The daemon's log: one line a record on stderr, where systemd takes it up, with the priority that journald knows."""
+"""The daemon's log: one line a record, on stderr or, under systemd, as a record of the journal with its fields."""
 
 import logging
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 
+from evalstopd.journal import SOCKET, JournalHandler
 from evalstopd.report.text import plain
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _JOURNAL_FORMAT = "%(name)s: %(message)s"
 # syslog(3): err, warning, info, debug.
-_PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+_PRIORITIES = {logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 _MOST = 8000
 
 
@@ -44,18 +46,26 @@ class JournalFormatter(LogLines):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record, each line of a traceback with the same priority."""
-        number = next((number for least, number in _PRIORITIES if record.levelno >= least), 7)
+        number = next((number for least, number in _PRIORITIES.items() if record.levelno >= least), 7)
         return "\n".join(f"<{number}>{line}" for line in super().format(record).splitlines())
 
 
-def start_log(level: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Log to stderr from `level` up; libraries only from WARNING up."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JournalFormatter() if _is_journal(environment) else LogLines())
-    logging.basicConfig(handlers=[handler], level="WARNING")
+def start_log(level: str, environment: Mapping[str, str] = os.environ, journal: Path = SOCKET) -> None:
+    """Log from `level` up, libraries only from WARNING up; to the journal where stderr is its, else to stderr."""
+    logging.basicConfig(handlers=[_handler(journal, in_journal=_is_journal(environment))], level="WARNING")
     logging.getLogger("evalstopd").setLevel(level)
     # A tick that takes long makes it complain of each one skipped; the summary sentence says as much.
     logging.getLogger("apscheduler").setLevel("ERROR")
+
+
+def _handler(journal: Path, *, in_journal: bool) -> logging.Handler:
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(JournalFormatter() if in_journal else LogLines())
+    if not in_journal or not journal.is_socket():
+        return stream
+    handler = JournalHandler(journal, _PRIORITIES, stream)
+    handler.setFormatter(LogLines(_JOURNAL_FORMAT))
+    return handler
 
 
 def _is_journal(environment: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from evalstopd.loop import TickReport
 
 AGAIN_S = 3600.0
+_FIELDS = {"journal": {"EVENT": "pass"}}
 _log = logging.getLogger("evalstopd")
 
 
@@ -27,10 +28,17 @@ class PassLog:
                 _log.info("passes are good again, after %d that were not", self._failed)
             self._failed = 0
             trouble = "; ".join(report.troubles)
-            _log.log(logging.WARNING if self._is_news(trouble, now_s) else logging.INFO, "%s", report.summary)
+            _log.log(
+                logging.WARNING if self._is_news(trouble, now_s) else logging.INFO, "%s", report.summary, extra=_FIELDS
+            )
             return
         self._failed += 1
-        _log.log(logging.WARNING if self._is_news(report.summary, now_s) else logging.DEBUG, "%s", report.summary)
+        _log.log(
+            logging.WARNING if self._is_news(report.summary, now_s) else logging.DEBUG,
+            "%s",
+            report.summary,
+            extra=_FIELDS,
+        )
 
     def _is_news(self, trouble: str, now_s: float) -> bool:
         """Tell whether this trouble, if it is any, was not said within the hour, and remember it."""

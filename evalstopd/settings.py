@@ -1,4 +1,4 @@
-"""Settings: frozen, nested, from TOML and EVALSTOPD_ variables; an unknown key is refused by name."""
+"""Settings: frozen, nested, from TOML, credentials and EVALSTOPD_ variables; an unknown key is refused by name."""
 
 import hashlib
 import json
@@ -40,11 +40,14 @@ from evalstopd.core.shift import Lever
 from evalstopd.core.spec import parse_spec
 from evalstopd.errors import Misconfigured, WrongSettings
 from evalstopd.faults import Fault, bad_json, faults_of, known_keys, masked, merged, nearest, shown, wants_json, without
+from evalstopd.handed import handed
 from evalstopd.sense import CHECKS, LOSS_AWARE
 
 PREFIX = "EVALSTOPD_"
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"
 DEFAULT_PATH = Path("/etc/evalstopd/evalstopd.toml")
+MOST_TICK_S = 300
+"""A third of the unit's WatchdogSec, which a good pass feeds: a daemon that comes by more seldom would be ended."""
 _MOST_LINES, _LONGEST_LINE = 50, 900
 _JSON_WORDS = 'in a variable a list is written as ["a", "b"], a table as {"a": "b"}'
 
@@ -88,7 +91,7 @@ class SlurmSettings(_Part):
     """
 
     time_limit_s: float = Field(default=5.0, gt=0, le=60)
-    min_call_interval_s: float = Field(default=0.0, ge=0, le=3600)
+    min_call_interval_s: float = Field(default=0.0, ge=0, le=MOST_TICK_S)
     conf: str = ""
     path: str = "/usr/bin:/usr/sbin:/bin:/sbin"
 
@@ -235,7 +238,7 @@ class TrustSettings(_Part):
 class DaemonSettings(_Part):
     """The loop's period in seconds, its kill switch and its log."""
 
-    tick_s: float = Field(default=30.0, ge=0.2, le=3600)
+    tick_s: float = Field(default=30.0, ge=0.2, le=MOST_TICK_S)
     kill_switch: Path = Path("/etc/evalstopd/STOP")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
@@ -322,7 +325,7 @@ class PreemptSettings(_Part):
 
 
 class Settings(BaseSettings):
-    """All settings, in effect: variables win over the file, the file over the defaults."""
+    """All settings, in effect: variables win over systemd's credentials, these over the file, it over the defaults."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
@@ -392,11 +395,12 @@ def load_settings(path: Path | None, environment: Mapping[str, str] | None = Non
     """Read the settings. Raises WrongSettings with a line on each that is wrong: what was given, what is needed."""
     environment = os.environ if environment is None else environment
     chosen, named = _chosen(path, environment)
-    values = _read(chosen, named=named)
+    files, values = handed(environment, _single_keys()), _read(chosen, named=named)
+    values = merged(values, files)
     faults = [*_unknown_variables(environment), *_wrong(values, environment)]
     if faults:
         source = str(chosen) if values else "settings"
-        lines = [f"{_from(each, source, environment)}{each.text}"[:_LONGEST_LINE] for each in faults]
+        lines = [f"{_from(each, source, environment, files)}{each.text}"[:_LONGEST_LINE] for each in faults]
         more = [f"{len(lines) - _MOST_LINES} more settings are wrong"] if len(lines) > _MOST_LINES else []
         raise WrongSettings([*lines[:_MOST_LINES], *more])
     return _paced(Settings(**values))
@@ -421,14 +425,17 @@ def _wrong(values: Mapping[str, Any], environment: Mapping[str, str]) -> Iterato
     yield from sorted((*found, *together), key=lambda each: (*sections, each.place[0]).index(each.place[0]))
 
 
-def _from(fault: Fault, source: str, environment: Mapping[str, str]) -> str:
+def _from(fault: Fault, source: str, environment: Mapping[str, str], files: Mapping[str, Mapping[str, Any]]) -> str:
     """Return where a setting comes from, before what is wrong with it."""
     variables = {name.upper(): name for name, value in environment.items() if value}
     names = (f"{PREFIX}{'__'.join(map(str, fault.place[:most]))}".upper() for most in (2, 1))
     named = next((variables[name] for name in names if fault.place and name in variables), None)
     if not fault.place:
         return ""
-    return f"variable {named}: " if named else f"{source}: "
+    if named:
+        return f"variable {named}: "
+    by_file = len(fault.place) > 1 and fault.place[1] in files.get(str(fault.place[0]), {})
+    return "credential " if by_file else f"{source}: "  # whose name is the key's, with which the text begins
 
 
 def settings_source(path: Path | None, environment: Mapping[str, str] | None = None) -> str:
@@ -533,6 +540,11 @@ def _garbled_variables(environment: Mapping[str, str]) -> Iterator[Fault]:
         place = places.get(name.upper(), ())
         if place and value and wants_json(Settings, place) and bad_json(value):
             yield Fault(place, f"{'.'.join(place)}: {_JSON_WORDS}, not {shown(value)}")
+
+
+def _single_keys() -> set[str]:
+    """Return the keys whose value is a single one, `section.key`."""
+    return {key for key in known_keys(Settings) if "." in key and not wants_json(Settings, tuple(key.split(".")))}
 
 
 def _variables() -> dict[str, tuple[str, ...]]:

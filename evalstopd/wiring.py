@@ -73,7 +73,7 @@ from evalstopd.skew import agreeing
 from evalstopd.slot import Slot, take_slot
 from evalstopd.store.engine import parse
 from evalstopd.store.lock import lock_alone
-from evalstopd.store.migrate import check, current
+from evalstopd.store.migrate import check, check_whole, current
 from evalstopd.store.sql import SqlStore
 from evalstopd.store.tracker import TrackerDatabase
 from evalstopd.undo import Caller, Target, Undone, parse_target, undo
@@ -158,7 +158,7 @@ def make_loop(
     Raises Misconfigured or Fatal where the settings, the scorecard or the store do not allow a start. Where a limit
     is lifted by a written reason, the store notes it and the admin is told, once for each digest of the settings.
     """
-    check(settings.store.url)
+    check_whole(settings.store.url, indexes=False)
     metrics, store = make_metrics(settings), store or make_store(settings)
     notifier = make_notifier(settings)
     _admit(settings, store, notifier, dry_run=dry_run)
@@ -270,7 +270,7 @@ def restore_priorities(settings: Settings) -> str:
 
 def _ordering_loop(settings: Settings) -> Loop:
     """Return a loop whose order of waiting jobs alone is used: it asks for no tracker unless the policy does."""
-    check(settings.store.url)
+    check_whole(settings.store.url, indexes=False)
     store, tracker, gate = (
         make_store(settings),
         LateTracker(partial(make_metrics, settings)),
@@ -567,8 +567,8 @@ def _queue(settings: Settings) -> str:
 
 
 def _schema(settings: Settings) -> str:
-    check(settings.store.url)
-    return f"schema revision {current(settings.store.url)}"
+    check_whole(settings.store.url)
+    return f"schema revision {current(settings.store.url)}, whole"
 
 
 def _card(settings: Settings) -> str:

@@ -1,6 +1,7 @@
 """Whether the owner's own training log bears out, or contradicts, what a stop on an open server would stand on."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -135,27 +136,36 @@ def worth_waiting(evals: Sequence[Eval], stops: Sequence[int], now_s: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Logged:
-    """The scores that a log has of the metric, by step: whoever compares a run with a log does it by `has`."""
+    """The scores that a log has of the metric, by step: whoever compares a run with a log does it by `has`.
+
+    `scores` are each step's in order of size, `last` the last in the log's order.
+    """
 
     scores: Mapping[int, Sequence[float]]
+    last: Mapping[int, float]
 
     @classmethod
     def of(cls, log: OwnerLog, terms: Terms) -> "_Logged":
         scores: dict[int, list[float]] = {}
+        last: dict[int, float] = {}
         for step, value in log.series.get(terms.metric, ()):
             if is_score(value):
                 scores.setdefault(step, []).append(value)
-        return cls(scores)
+                last[step] = value
+        return cls({step: sorted(found) for step, found in scores.items()}, last)
 
     def has(self, step: int, score: float) -> bool:
         """Tell whether a score is in the log at this step, but for rounding."""
         found = self.scores.get(step, ())
-        return any(math.isclose(score, each, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE**2) for each in found)
+        # If any is that close, so is the next larger or the next smaller: one step may have all the log's scores.
+        at = bisect_left(found, score)
+        near = found[max(0, at - 1) : at + 1]
+        return any(math.isclose(score, each, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE**2) for each in near)
 
     def at(self, step: int) -> str:
         """Return what the log has at a step, in words."""
-        found = self.scores.get(step)
-        return f"{found[-1]:.10g} at step {step}" if found else f"no eval at step {step}"
+        found = self.last.get(step)
+        return f"no eval at step {step}" if found is None else f"{found:.10g} at step {step}"
 
 
 def _own_curve(log: OwnerLog, terms: Terms) -> tuple[Eval, ...]:

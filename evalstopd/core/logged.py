@@ -1,7 +1,8 @@
 """What is logged beside a metric and tells how noisy its evals are: standard errors, or numbers of items."""
 
+import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -61,7 +62,7 @@ def with_errors(points: Sequence[Point], errors: Iterable[Point]) -> tuple[Point
     What is no standard error (zero, negative, not finite) counts as not logged.
     """
     by_step = _by_step(errors)
-    return tuple(_with_error(point, by_step.get(point.step, ())) for point in points)
+    return tuple(_with_error(point, by_step.get(point.step)) for point in points)
 
 
 def with_items(points: Sequence[Point], counts: Iterable[Point]) -> tuple[Point, ...]:
@@ -105,28 +106,40 @@ def _counts(series: Sequence[Sequence[Point]]) -> list[Point]:
         return list(series[0])
     seconds = _by_step(series[0])
     pairs = ((rate, _closest(rate, seconds[rate.step])) for rate in series[1] if rate.step in seconds)
-    return [replace(rate, value=round(rate.value * spent.value)) for rate, spent in pairs if is_score(rate.value)]
+    return [replace(rate, value=round(rate.value * spent)) for rate, spent in pairs if is_score(rate.value)]
 
 
-def _by_step(points: Iterable[Point]) -> dict[int, list[Point]]:
-    found: dict[int, list[Point]] = {}
+_Timed = list[tuple[int, float]]
+"""The client's times in milliseconds and the values of one step, sorted."""
+
+
+def _by_step(points: Iterable[Point]) -> dict[int, _Timed]:
+    found: dict[int, _Timed] = {}
     for each in points:
         if is_score(each.value) and each.value > 0:
-            found.setdefault(each.step, []).append(each)
+            found.setdefault(each.step, []).append((each.timestamp_ms, each.value))
+    for timed in found.values():
+        timed.sort()
     return found
 
 
-def _with_error(point: Point, errors: Sequence[Point]) -> Point:
-    return replace(point, stderr=_closest(point, errors).value) if errors else point
+def _with_error(point: Point, errors: _Timed | None) -> Point:
+    return replace(point, stderr=_closest(point, errors)) if errors else point
 
 
-def _closest(point: Point, others: Sequence[Point]) -> Point:
-    return min(others, key=lambda each: (abs(each.timestamp_ms - point.timestamp_ms), each.value))
+def _closest(point: Point, others: _Timed) -> float:
+    """Return the value nearest in time, the smallest of those equally near; a step may have as many as the run."""
+    at = bisect_left(others, (point.timestamp_ms, -math.inf))
+    # The smallest of those at or after the point, and of those at the last moment before it.
+    near = [others[at]] if at < len(others) else []
+    if at:
+        near.append(others[bisect_left(others, (others[at - 1][0], -math.inf))])
+    return min((abs(time_ms - point.timestamp_ms), value) for time_ms, value in near)[1]
 
 
-def _nearest(point: Point, by_step: dict[int, list[Point]], steps: Sequence[int]) -> float:
+def _nearest(point: Point, by_step: dict[int, _Timed], steps: Sequence[int]) -> float:
     step = steps[max(0, bisect_right(steps, point.step) - 1)]
-    return _closest(point, by_step[step]).value
+    return _closest(point, by_step[step])
 
 
 def _with_count(point: Point, items: float) -> Point:

@@ -42,7 +42,7 @@ class Known:
     `triggered` has the newest step at which an intent was triggered, `booked` the would-be stops.
     """
 
-    pins: Mapping[JobKey, tuple[Pin, ...]]
+    pins: Mapping[JobKey, Sequence[Pin]]
     open_intents: Mapping[JobKey, Intent]
     triggered: Mapping[JobKey, int]
     booked: frozenset[JobKey]

@@ -187,9 +187,9 @@ def with_trips(changes: Changes, tripped: Sequence[BreakerTurn]) -> Changes:
 
 
 def _known(book: Book, *, killed: bool) -> Known:
-    pins: dict[JobKey, tuple[Pin, ...]] = {}
+    pins: dict[JobKey, list[Pin]] = {}
     for pin in book.pins:
-        pins[pin.key] = (*pins.get(pin.key, ()), pin)
+        pins.setdefault(pin.key, []).append(pin)
     open_intents: dict[JobKey, Intent] = {each.key: each for each in book.intents if not each.closed}
     return Known(pins, open_intents, book.triggered, book.booked, killed)
 

@@ -1,16 +1,18 @@
 """A whole copy of an SQLite store while the daemon goes on, and whether a store's file is sound."""
 
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import text
+from sqlalchemy.engine import URL
 
 from evalstopd.errors import Fatal, Rejected, Unavailable, WrongUsage
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
-from evalstopd.store.migrate import check
+from evalstopd.store.migrate import check_whole
 from evalstopd.store.readers import StillConnection, only_readable, open_to_read
 
 _PAGES = 1000
@@ -21,14 +23,18 @@ def backup(url: str, target: Path) -> int:
     """Copy an SQLite store of this version into a new file that only its owner may read; return its bytes.
 
     The copy is of one moment, and sound: it is checked before it gets its name. Raises WrongUsage where the target is
-    no name for a new file, Rejected for PostgreSQL, Unavailable where reading or writing fails.
+    no name for a new file, Rejected for PostgreSQL, Fatal for a store that lacks some of its schema, Unavailable where
+    reading or writing fails.
     """
     _require_new(target)
-    check(url)
+    check_whole(url)
     parsed = parse(url)
     file = sqlite_file(parsed)
     if file is None:
-        raise Rejected(f"PostgreSQL has its own: pg_dump --format=custom --file=FILE '{shown(parsed)}'")
+        raise Rejected(
+            f"PostgreSQL has its own: pg_dump --format=custom --file=FILE {_for_libpq(parsed)} "
+            "(a password it takes from ~/.pgpass, or asks for)"
+        )
     draft = target.with_name(f".{target.name}.part-{os.getpid()}")
     try:
         _copy(file, draft)
@@ -40,6 +46,14 @@ def backup(url: str, target: Path) -> int:
         raise Unavailable(f"the backup failed: {error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _for_libpq(url: URL) -> str:
+    """Return the address as PostgreSQL's own programs take it, as one word of a shell's, without any password."""
+    kept = {name: value for name, value in url.query.items() if "password" not in name.lower()}
+    address = url.set(drivername="postgresql", query=kept)._replace(password=None).render_as_string(hide_password=False)
+    before, mark, query = address.partition("?")
+    return shlex.quote(ascii(f"{before}{mark}{query.replace('+', '%20')}")[1:-1])  # libpq takes a + for itself
 
 
 def _require_new(target: Path) -> None:

@@ -51,12 +51,16 @@ def batches_of(source: Connection, jobs: Sequence[str]) -> list[Batch]:
 def _changed(to: Connection, brought: Brought, number: int) -> list[Batch]:
     """Return the batches that are new, and those that standard errors change, as they will be then."""
     changed = []
+    errors = {job: _errors(points) for job, points in brought.items()}
     for held in batches_of(to, list(brought)):
-        errors = {point_identity(each): each.stderr for each in brought[held.job] if each.stderr is not None}
-        now = [_completed(each, errors) for each in held.points]
+        now = [_completed(each, errors[held.job]) for each in held.points]
         if held.number == number or now != list(held.points):
             changed.append(replace(held, points=now))
     return changed
+
+
+def _errors(points: Sequence[Point]) -> dict[Identity, float]:
+    return {point_identity(each): each.stderr for each in points if each.stderr is not None}
 
 
 def _complete(to: Connection, brought: Sequence[tuple[JobKey, Point]], number: int) -> None:

@@ -1,8 +1,8 @@
 """From the store's URL to engines that read and write: SQLite or PostgreSQL, set up alike for both."""
 
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, func, select
@@ -10,7 +10,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from evalstopd.errors import Misconfigured
-from evalstopd.store.readers import StillConnection, only_readable, open_to_read, quoted
+from evalstopd.store.readers import StillConnection, log_of, only_readable, open_to_read, quoted
 
 _PATIENCE_S = 5
 # One word shared by all daemons on a database: writers come one after another.
@@ -68,28 +68,43 @@ def connect(url: URL, *, create: bool = False) -> Engines:
 def _sqlite(url: URL, file: Path, *, create: bool) -> Engines:
     # A connection for each transaction: it belongs to the calling thread, and a file that was
     # moved away is noticed instead of written to unseen.
-    engine = create_engine(url, creator=_opener(file, create=create), poolclass=NullPool, hide_parameters=True)
-    event.listen(engine, "begin", _begin)
-    event.listen(engine, "commit", _still)
-    return Engines(engine, engine.execution_options(writes=True))
+    read, write = (
+        create_engine(url, creator=opener, poolclass=NullPool, hide_parameters=True)
+        for opener in (partial(_opened_to_read, file), partial(_opened, file, "rwc" if create else "rw"))
+    )
+    for engine in (read, write):
+        event.listen(engine, "begin", _begin)
+        event.listen(engine, "commit", _still)
+    return Engines(read, write.execution_options(writes=True))
 
 
-def _opener(file: Path, *, create: bool) -> Callable[[], sqlite3.Connection]:
-    def opened() -> sqlite3.Connection:
-        if not create and only_readable(file):
-            return open_to_read(file)
-        address = f"file:{quoted(file)}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)
-        try:
-            # FULL: what is recorded before an act must outlive a power cut; NORMAL may lose the last commits.
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-                connection.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+def _opened_to_read(file: Path) -> sqlite3.Connection:
+    """Open a store's file so that it stays as it is, byte by byte: a mode that it does not have is a writer's to set.
 
-    return opened
+    Where a write-ahead log lies beside it, a connection that may write would write it into the file at its end.
+    """
+    if only_readable(file):
+        return open_to_read(file)
+    mode = "ro" if log_of(file).exists() else "rw"
+    return sqlite3.connect(_address(file, mode), uri=True, timeout=_PATIENCE_S, isolation_level=None)
+
+
+def _opened(file: Path, mode: str) -> sqlite3.Connection:
+    if mode == "rw" and only_readable(file):
+        return open_to_read(file)
+    connection = sqlite3.connect(_address(file, mode), uri=True, timeout=_PATIENCE_S, isolation_level=None)
+    try:
+        # FULL: what is recorded before an act must outlive a power cut; NORMAL may lose the last commits.
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _address(file: Path, mode: str) -> str:
+    return f"file:{quoted(file)}?mode={mode}"
 
 
 def _still(connection: Connection) -> None:

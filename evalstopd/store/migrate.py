@@ -11,6 +11,7 @@ from evalstopd.errors import Fatal, Misconfigured, Rejected, Unavailable
 from evalstopd.store.engine import connect, parse, shown, sqlite_file
 from evalstopd.store.failures import translated
 from evalstopd.store.mounts import network_file_system
+from evalstopd.store.schema import require_whole
 from evalstopd.store.tables import REVISION, VERSION_TABLE
 from evalstopd.store.version import read_version, require
 
@@ -39,6 +40,18 @@ def check(url: str) -> None:
     parsed = parse(url)
     _check_place(parsed)
     require(current(url), parsed)
+
+
+def check_whole(url: str, *, indexes: bool = True) -> None:
+    """Check as `check` does, and that all of its version's schema is there: raise Fatal, naming what is missing."""
+    check(url)
+    parsed = parse(url)
+    engines = connect(parsed)
+    try:
+        with translated(parsed), engines.read.begin() as connection:
+            require_whole(connection, parsed, indexes=indexes)
+    finally:
+        engines.dispose()
 
 
 def upgrade(url: str) -> None:

@@ -2,7 +2,11 @@
 
 import re
 
-_NETWORK = re.compile("nfs4?|lustre|gpfs|cifs|smb3|smbfs|beegfs|ceph|9p|afs|orangefs|pvfs2|ocfs2|gfs2|fuse(\\..*)?")
+_NETWORK = re.compile(
+    "nfs4?|lustre|gpfs|cifs|smb[23]|smbfs|beegfs|fhgfs|ceph|glusterfs|panfs|wekafs|daos|dvs|afs|coda|orangefs|pvfs2|"
+    # Shared by a block device or a host, with no memory that all who open a file share.
+    "ocfs2|gfs2?|acfs|9p|virtiofs|vboxsf|prl_fs|vmhgfs|fuse(\\..*)?"
+)
 
 
 def network_file_system(mountinfo: str, folder: str) -> str | None:

@@ -18,7 +18,7 @@ class StillConnection(sqlite3.Connection):
 
     def require_still(self) -> None:
         """Raise Unavailable if the file was written to since it was opened: what was read may be of two moments."""
-        if _log_of(self.file).exists() or _mark(self.file) != self.found:
+        if log_of(self.file).exists() or _mark(self.file) != self.found:
             raise Unavailable("the store was written to while it was read: try again")
 
 
@@ -40,7 +40,7 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     SQLite would have to make them; but then nobody writes, so that no locks are needed.
     """
     address = f"file:{quoted(file)}?mode=ro"
-    if _log_of(file).exists():
+    if log_of(file).exists():
         return sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)
     found = _mark(file)
     still = sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None, factory=StillConnection)
@@ -60,7 +60,8 @@ def keep_readable(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _log_of(file: Path) -> Path:
+def log_of(file: Path) -> Path:
+    """Return where SQLite keeps a file's write-ahead log."""
     return file.with_name(f"{file.name}-wal")
 
 

@@ -4,12 +4,14 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalstopd.core.curve import is_score
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, detector, fold
-from evalstopd.core.detectors.blocks import Blocks, best_stretch, block_means, block_size
+from evalstopd.core.detectors.blocks import Blocks, best_stretch, block_size
 from evalstopd.core.model import Eval, JobView, Mode
+from tests.core.plain_blocks import PlainBlocks, block_means
 
 JOB = JobView("1", 0.0, 1)
 
@@ -258,3 +260,62 @@ def test_six_evals_are_enough_for_a_stop() -> None:
 def test_a_block_of_four_takes_four_evals_to_be_low() -> None:
     """52 evals: of the last three blocks only the newest is low throughout, at a margin of a half."""
     assert verdicts(PLAIN, [10.0] * 46 + [9.5] * 6, stderr=1.0)[-1] == Declining(4, 12, 4)
+
+
+VARIANTS = ["c=1.8,growth=1.5", "c=0.3,caution=0", "c=0.5,slow=0.7,plain=1", "c=0.7,plain=1,growth=0.2"]
+
+
+def drawn(seed: int, count: int) -> list[Eval]:
+    """A curve that rises and falls, at times coarse, with glitches, errors on some evals, and scores that are none."""
+    stream = Random(seed)
+    turn, fall, coarse, logged = stream.random(), stream.choice((0.0, 0.5, 3.0)), stream.random() < 0.3, stream.random()
+    evals = []
+    for at in range(count):
+        score = min(at / count, turn) - fall * max(0.0, at / count - turn) + stream.gauss(0, 0.05)
+        score = stream.choice((math.nan, math.inf, 50.0)) if stream.random() < 0.01 else score
+        error = stream.choice((0.02, 0.03, 0.0, math.nan)) if stream.random() < logged else None
+        evals.append(Eval(at, round(score, 1) if coarse and is_score(score) else score, error))
+    return evals
+
+
+@given(st.integers(0, 2**32), st.integers(1, 420), st.sampled_from(VARIANTS), st.sampled_from(Mode))
+@settings(deadline=None)
+def test_verdicts_and_words_are_those_of_the_rule_over_all_scores(
+    seed: int, count: int, variant: str, mode: Mode
+) -> None:
+    quick = detector(f"blocks:{variant}", mode)
+    assert isinstance(quick, Blocks)
+    plain = PlainBlocks(quick.c, quick.growth, quick.caution, quick.slow, quick.plain, mode)
+    evals = drawn(seed, count)
+
+    found = fold(quick, JOB, evals)
+    assert found == fold(plain, JOB, evals)
+    assert fold(quick, JOB, evals, len(found) - 1) == found[-1:]
+
+
+def test_a_long_curve_has_the_verdicts_of_the_rule_over_all_scores() -> None:
+    """Blocks of up to 128 evals; some of the verdicts are of each kind."""
+    evals = [Eval(i, Random(i).gauss(0, 0.1) + min(i, 900) / 900 - max(0, i - 1100) / 300) for i in range(1700)]
+    found = fold(detector("recommended"), JOB, evals)
+
+    assert found == fold(PlainBlocks(1.8, 1.5), JOB, evals)
+    assert {type(each) for each in found} == {KeepGoing, Declining, Stop}
+
+
+@given(st.integers(0, 2**32), st.integers(1, 120), st.integers(1, 30))
+@settings(deadline=None)
+def test_a_state_is_a_value_whatever_went_on_from_it(seed: int, count: int, others: int) -> None:
+    """Two curves that part at one eval do not see each other's scores, nor does the state that both went on from."""
+    rule, evals = detector("blocks:c=0.5"), [each for each in drawn(seed, count + others) if is_score(each.score)]
+    turned = [each._replace(score=-each.score) for each in evals[count:]]
+    nothing = Eval(0, math.nan)
+    state = rule.start(JOB)
+    for each in evals[:count]:
+        state = rule.take(state, each)
+    before, one, two = rule.step(state, nothing)[1], state, state
+    for left, right in zip(evals[count:], turned, strict=True):
+        one, two = rule.take(one, left), rule.take(two, right)
+
+    assert rule.step(state, nothing)[1] == before
+    for end, curve in ((one, evals), (two, [*evals[:count], *turned])):
+        assert rule.step(end, nothing)[1] == fold(PlainBlocks(0.5), JOB, [*curve])[-1]

@@ -160,3 +160,17 @@ def test_ticks_drift_apart_and_none_is_late_by_more_than_a_tenth() -> None:
     assert all(27.0 <= gap <= 33.0 for gap in (*one, *other))
     assert one != other
     assert len({round(gap, 3) for gap in one}) > 100
+
+
+def test_a_signal_that_another_thread_was_given_ends_it(start) -> None:  # type: ignore[no-untyped-def]
+    """The main thread is not woken by it, as by one that comes just before that thread begins to wait."""
+    daemon = start(
+        """
+        import signal, time
+        time.sleep(1)  # by then it waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        return good
+        """
+    )
+
+    assert daemon.process.wait(60) == 0

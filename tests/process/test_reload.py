@@ -157,7 +157,7 @@ def test_what_a_running_daemon_is_bound_to_stays_and_is_named(daemon: Running) -
 
 
 def test_the_period_and_the_level_of_the_log_change_at_once(daemon: Running) -> None:
-    daemon.configure(tick_s=600.0)
+    daemon.configure(tick_s=300.0)
     daemon.hang_up()
     daemon.wait(lambda: daemon.said("settings reloaded") == 1, "reloaded")
     # A pass that was due already may still come.

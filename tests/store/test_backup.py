@@ -1,7 +1,9 @@
 """A copy of the store, taken while others write; and a damaged store that is found out."""
 
+import shlex
 import sqlite3
 import stat
+import subprocess
 import threading
 from pathlib import Path
 
@@ -118,14 +120,22 @@ def test_a_name_that_no_new_file_can_have_is_refused_with_what_to_do(tmp_path: P
     assert not list(Path.cwd().glob(".*.part-*"))
 
 
-def test_for_postgresql_its_own_tool_is_named_without_a_password(empty_postgresql_url: str, tmp_path: Path) -> None:
+def test_for_postgresql_the_command_that_is_named_copies_it_and_shows_no_password(
+    empty_postgresql_url: str, tmp_path: Path
+) -> None:
+    """The command is run as it is printed."""
     migrate.upgrade(empty_postgresql_url)
-    with pytest.raises(Rejected, match="pg_dump"):
-        backup(empty_postgresql_url.replace("tests@", "tests:secret@"), tmp_path / "copy")
-    with pytest.raises(Rejected) as caught:
-        backup(empty_postgresql_url.replace("tests@", "tests:secret@"), tmp_path / "copy")
+    with_password = empty_postgresql_url.replace("tests@", "tests:s3cret@")
+    url = f"{with_password}&options=-c%20work_mem%3D4MB&sslpassword=s3cret&application_name=it%27s+me"
+    with pytest.raises(Rejected, match="pg_dump --format=custom --file=FILE ") as caught:
+        backup(url, tmp_path / "copy")
+    command = shlex.split(
+        str(caught.value).partition(": ")[2].partition(" (")[0].replace("FILE", str(tmp_path / "copy"))
+    )
+    subprocess.run(command, check=True, timeout=60)
 
-    assert "secret" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert (tmp_path / "copy").read_bytes().startswith(b"PGDMP")
     assert "pg_amcheck" in require_sound(empty_postgresql_url)
 
 

@@ -200,7 +200,7 @@ def test_the_database_file_is_set_up_as_the_daemon_needs_it(tmp_path: Path) -> N
     url = f"sqlite:///{tmp_path}/store.db"
     migrate.upgrade(url)
     engines = connect(parse(url))
-    with engines.read.connect() as connection:
+    with engines.write.connect() as connection:
         names = ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
         found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
     engines.dispose()

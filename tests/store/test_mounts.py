@@ -49,3 +49,48 @@ def test_the_longest_mount_point_tells(folder: str, expected: str | None) -> Non
 def test_no_mounts_no_finding() -> None:
     """An empty table names no file system."""
     assert network_file_system("", "/home") is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "nfs",
+        "nfs4",
+        "lustre",
+        "gpfs",
+        "cifs",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "beegfs",
+        "fhgfs",
+        "ceph",
+        "glusterfs",
+        "panfs",
+        "wekafs",
+        "daos",
+        "dvs",
+        "afs",
+        "coda",
+        "orangefs",
+        "pvfs2",
+        "ocfs2",
+        "gfs2",
+        "acfs",
+        "9p",
+        "virtiofs",
+        "vboxsf",
+        "vmhgfs",
+        "fuse",
+        "fuse.sshfs",
+        "fuse.vmhgfs-fuse",
+        "fuse.daos",
+    ],
+)
+def test_every_kind_that_several_hosts_share_is_a_networks(kind: str) -> None:
+    assert network_file_system(f"27 1 0:9 / /store rw - {kind} source rw", "/store/a") == kind
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "f2fs", "bcachefs", "fuseblk"])
+def test_a_local_kind_is_none(kind: str) -> None:
+    assert network_file_system(f"27 1 0:9 / /store rw - {kind} source rw", "/store/a") is None

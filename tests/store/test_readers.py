@@ -1,9 +1,13 @@
 """Who may read an SQLite store but not write it: with a daemon at work, after its end, and after it was killed."""
 
+import hashlib
 import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +20,7 @@ from evalstopd.report.audit.verify import verify
 from evalstopd.store import migrate
 from evalstopd.store.backup import backup, require_sound
 from evalstopd.store.lock import lock_alone
-from evalstopd.store.readers import StillConnection, open_to_read
+from evalstopd.store.readers import StillConnection, log_of, open_to_read
 from evalstopd.store.sql import SqlStore
 from tests.contracts import store_builders as make
 from tests.contracts.store_builders import CLUSTER, key
@@ -155,3 +159,52 @@ def test_the_files_beside_the_store_have_its_mode(place: Path) -> None:
     lock.release()
 
     assert len(modes) == 1
+
+
+def _as_restored(store: Path) -> None:
+    """One file, as `db backup` writes it."""
+    copy = store.with_name("copy.db")
+    backup(f"sqlite:///{store}", copy)
+    store.unlink()
+    copy.rename(store)
+
+
+def _as_left_by_a_killed_daemon(store: Path) -> None:
+    """With a write-ahead log that holds what the file does not."""
+    writer = f"""
+import os
+from evalstopd.store.readers import keep_readable
+from evalstopd.store.sql import SqlStore
+from tests.store.test_readers import some
+kept = keep_readable(__import__("pathlib").Path({str(store)!r}))
+SqlStore({f"sqlite:///{store}"!r}).record(some("2"))
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", writer], check=True, timeout=60)
+    assert log_of(store).stat().st_size > 0
+
+
+@pytest.mark.parametrize("left", [_as_restored, _as_left_by_a_killed_daemon])
+def test_who_may_write_a_store_and_only_looks_leaves_it_as_it_is(tmp_path: Path, left: Callable[[Path], None]) -> None:
+    """By every byte of the file and of the log beside it: a check changes nothing."""
+    store = tmp_path / "store.db"
+    url = f"sqlite:///{store}"
+    migrate.upgrade(url)
+    SqlStore(url).record(some("1"))
+    left(store)
+
+    def marks() -> dict[str, str]:
+        files = (each for each in tmp_path.iterdir() if not each.name.endswith("-shm"))
+        return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
+
+    before = marks()
+    migrate.check_whole(url)
+    require_sound(url)
+    found = SqlStore(url).find("1")
+    assert found
+    assert marks() == before
+    SqlStore(url).record(some("3"))
+    assert marks() != before
+    with sqlite3.connect(store) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    raw.close()

@@ -44,7 +44,12 @@ def told(tmp_path: Path, text: str) -> list[str]:
         ('[rules]\nmode = "up"', "rules.mode: one of max, min is needed, not 'up'"),
         ("[rules]\nitems = 3.5", "rules.items: a whole number from 0 to 1000000000000 is needed, not 3.5"),
         ("[rules]\ncandidates = true", "rules.candidates: a number is needed, not true"),
-        ("[daemon]\ntick_s = nan", "daemon.tick_s: a number from 0.2 to 3600 is needed, not nan"),
+        ("[daemon]\ntick_s = 301", "daemon.tick_s: a number from 0.2 to 300 is needed, not 301"),
+        (
+            "[slurm]\nmin_call_interval_s = 900",
+            "slurm.min_call_interval_s: a number from 0 to 300 is needed, not 900",
+        ),
+        ("[daemon]\ntick_s = nan", "daemon.tick_s: a number from 0.2 to 300 is needed, not nan"),
         ("[enforce]\nnotice_s = inf", "enforce.notice_s: a number of at least 0 is needed, not inf"),
         ("[caps]\ngpu_share = 2", "caps.gpu_share: a number above 0 and at most 1 is needed, not 2"),
         ('[caps]\nstops = "many"', "caps.stops: a whole number of at least 1 is needed, not 'many'"),

@@ -9,8 +9,9 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from evalstopd.adapters.mlflow.server import Server, has_login, in_address
+from evalstopd.adapters.mlflow.server import VARIABLES, Server, has_login, in_address, named
 from evalstopd.errors import Misconfigured
 
 _TRUE = ("true", "1")
@@ -34,22 +35,24 @@ def completed(server: Server, environment: Mapping[str, str]) -> Found:
     daemon does not.
     """
     _refuse(environment)
-    known = replace(
-        server,
-        uri=server.uri or environment.get("MLFLOW_TRACKING_URI", ""),
-        workspace=server.workspace or environment.get("MLFLOW_WORKSPACE", ""),
-        ca_file=server.ca_file or environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH", ""),
-        client_cert=server.client_cert or environment.get("MLFLOW_TRACKING_CLIENT_CERT_PATH", ""),
-    )
+    known = _filled(server, environment)
     if not known.uri:
         raise Misconfigured("neither mlflow.tracking_uri nor MLFLOW_TRACKING_URI is set")
     login = in_address(known)
     if login[0] != login[1]:
-        where = "mlflow.tracking_uri" if server.uri else "MLFLOW_TRACKING_URI"
-        raise _half(f"the address in {where}", login, "write both, as in https://user:password@host, or neither")
+        raise _half(
+            f"the address in {named(known, 'uri')}", login, "write both, as in https://user:password@host, or neither"
+        )
     if has_login(known):
         return Found(known, "the settings" if has_login(server) else "the address in MLFLOW_TRACKING_URI")
     return _with_login(known, environment)
+
+
+def _filled(server: Server, environment: Mapping[str, str]) -> Server:
+    """Return the server with MLflow's variables in the fields that are open; a login is another matter."""
+    open_fields = [name for name in VARIABLES if name != "token" and not getattr(server, name)]
+    given: dict[str, Any] = {name: environment.get(VARIABLES[name], "") for name in open_fields}
+    return replace(server, **given, from_variables=tuple(name for name, value in given.items() if value))
 
 
 def _half(where: str, login: tuple[bool, bool], remedy: str) -> Misconfigured:
@@ -75,9 +78,10 @@ def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
         named = replace(server, username=name, password=password)
         by_file = not (environment.get("MLFLOW_TRACKING_USERNAME") and environment.get("MLFLOW_TRACKING_PASSWORD"))
         return Found(named, str(file), file) if by_file else Found(named, "MLFLOW_TRACKING_USERNAME and _PASSWORD")
-    token = environment.get("MLFLOW_TRACKING_TOKEN", "")
+    token = environment.get(VARIABLES["token"], "")
     if token:
-        return Found(replace(server, token=token), "MLFLOW_TRACKING_TOKEN")
+        by_token = replace(server, token=token, from_variables=(*server.from_variables, "token"))
+        return Found(by_token, VARIABLES["token"])
     if name or password:
         where = f"the environment and {file}" if held else "the environment"
         remedy = "set both MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or both in the file, or neither"

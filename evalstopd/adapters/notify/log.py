@@ -15,7 +15,7 @@ class LogNotifier:
 
     def tell(self, message: Message) -> Receipt:
         """Log one message."""
-        _log.warning("to %s about %s: %s: %s", *map(_line, _parts(message)))
+        _log.warning("to %s about %s: %s: %s", *map(_line, _parts(message)), extra=journal_fields(message))
         return Receipt(message, sent=False, how="the message is in the daemon's log alone", logged=True)
 
     def receipts(self) -> Sequence[Receipt]:
@@ -24,6 +24,12 @@ class LogNotifier:
 
     def close(self) -> None:
         """Do nothing: nothing waits."""
+
+
+def journal_fields(message: Message) -> dict[str, dict[str, str]]:
+    """Return what a line on a message is about, for the journal's fields."""
+    about = {} if message.for_admin else {"JOB": message.key.job_id, "USER": message.user}
+    return {"journal": {"EVENT": message.kind, **about}}
 
 
 def _parts(message: Message) -> tuple[str, str, str, str]:

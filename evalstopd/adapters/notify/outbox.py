@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from evalstopd.adapters.notify.channel import NOT_TAKEN, Channel, words
+from evalstopd.adapters.notify.log import journal_fields
 from evalstopd.adapters.notify.text import harmless
 from evalstopd.adapters.notify.turns import Turns
 from evalstopd.ports import Message, Receipt
@@ -102,16 +103,16 @@ class Outbox:
             return self._waiting.take()
 
     def _send(self, message: Message) -> Receipt:
-        about = (message.kind, message.about)
+        about, fields = (message.kind, message.about), journal_fields(message)
         try:
             how = harmless(self._channel.send(message), _LINE)
         except NOT_TAKEN as error:
             why = harmless(words(error), _LINE)
-            _log.warning("%s about %s not sent: %s", *about, why)
+            _log.warning("%s about %s not sent: %s", *about, why, extra=fields)
             return Receipt(message, sent=False, how=why)
         except Exception as error:  # noqa: BLE001  one message that breaks a channel must not end the worker
             why = harmless(words(error), _LINE)
-            _log.warning("whether %s about %s was sent is unknown: %s", *about, why)
+            _log.warning("whether %s about %s was sent is unknown: %s", *about, why, extra=fields)
             return Receipt(message, sent=False, how=why, doubtful=True)
-        _log.info("%s about %s sent: %s", *about, how)
+        _log.info("%s about %s sent: %s", *about, how, extra=fields)
         return Receipt(message, sent=True, how=how)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import add
 from typing import NamedTuple
 
@@ -20,11 +21,24 @@ _GROWS_AFTER = 20
 
 
 class _State(NamedTuple):
-    """Scores so far, turned so that more is better; sum of squares and number of the standard errors logged."""
+    """Scores so far, turned so that more is better; sum of squares and number of the standard errors logged.
 
-    scores: tuple[float, ...] = ()
+    `sums[j]` has the sum of each 2^j scores in a row, by the place of the first: `sums[0]` the scores themselves. One
+    more score takes one addition for each list, and no copy: a longer state appends to the lists of the shorter, which
+    looks at its own `seen` scores only. `size` is the block size, `top` the best score.
+    """
+
+    sums: tuple[list[float], ...]
+    seen: int = 0
+    size: int = 1
+    top: float = -math.inf
     squares: float = 0.0
     errors: int = 0
+
+    @property
+    def at_best(self) -> bool:
+        """Tell whether the newest score is as good as any before."""
+        return self.sums[0][self.seen - 1] >= self.top
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,7 @@ class Blocks(Detector):
     def start(self, job: JobView) -> _State:
         """Return the state before the first eval."""
         del job
-        return _State()
+        return _State(([],))
 
     def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
         """Take one eval: the scores so far and the verdict on them."""
@@ -83,12 +97,11 @@ class Blocks(Detector):
         return _with(state, point, self.mode) if is_score(point.score) else state
 
     def _verdict(self, state: _State) -> Verdict:
-        count = len(state.scores)
-        size = block_size(count)
+        count, size = state.seen, state.size
         # Most evals of a run that gets better are its best: that is seen at a tenth of the price.
-        if count < _FIRST_VERDICT or (size == 1 and state.scores[-1] >= max(state.scores)):
+        if count < _FIRST_VERDICT or (size == 1 and state.at_best):
             return KEEP_GOING
-        fine = block_means(state.scores, max(1, size // 2))
+        fine = _means(state, max(1, size // 2))
         blocks = fine if size == 1 else _paired(fine)
         best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))
         logged = _logged(state, size)
@@ -105,7 +118,7 @@ class Blocks(Detector):
         low, (of, part) = found
         if low >= of:
             # A block of several evals may be low although the newest is as good as any before.
-            if state.scores[-1] >= max(state.scores):
+            if state.at_best:
                 return KEEP_GOING
             return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
         return Declining(low * size, of * size, size)
@@ -146,13 +159,9 @@ def block_size(count: int) -> int:
     return size
 
 
-def block_means(scores: tuple[float, ...], size: int) -> list[float]:
+def _means(state: _State, size: int) -> list[float]:
     """Return the means of equal blocks, aligned to the newest score; the oldest remainder is dropped."""
-    sums = list(scores[len(scores) % size :])
-    width = 1
-    while width < size:
-        sums = list(map(add, sums[::2], sums[1::2]))
-        width *= 2
+    sums = state.sums[size.bit_length() - 1][state.seen % size : state.seen - size + 1 : size]
     return [total / size for total in sums] if size > 1 else sums
 
 
@@ -179,11 +188,30 @@ def _low_blocks(blocks: list[float], best: float, margin: float, most: int) -> i
 
 
 def _with(state: _State, point: Eval, mode: Mode) -> _State:
-    scores = (*state.scores, point.score if mode is Mode.MAX else -point.score)
+    score = point.score if mode is Mode.MAX else -point.score
+    seen, top = state.seen + 1, max(state.top, score)
+    size = block_size(seen)
+    sums = _longer(state, score, size)
     error = point.stderr
     if error is None or not is_score(error) or error <= 0:
-        return _State(scores, state.squares, state.errors)
-    return _State(scores, state.squares + error * error, state.errors + 1)
+        return _State(sums, seen, size, top, state.squares, state.errors)
+    return _State(sums, seen, size, top, state.squares + error * error, state.errors + 1)
+
+
+def _longer(state: _State, score: float, size: int) -> tuple[list[float], ...]:
+    """Return the sums with one more score, up to those of half a block of `size`."""
+    sums = state.sums if len(state.sums[0]) == state.seen else _own(state)
+    sums[0].append(score)
+    width = 1
+    for halves, wholes in pairwise(sums):
+        wholes.append(halves[-1 - width] + halves[-1])
+        width *= 2
+    return sums if size <= 2 * width else (*sums, list(map(add, sums[-1], sums[-1][width:])))
+
+
+def _own(state: _State) -> tuple[list[float], ...]:
+    """Return a copy of the sums of a state from which another one has gone on."""
+    return tuple(each[: state.seen + 1 - (1 << place)] for place, each in enumerate(state.sums))
 
 
 def _logged(state: _State, size: int) -> float:

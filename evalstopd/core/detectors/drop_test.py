@@ -75,6 +75,10 @@ class _DropTest(Detector):
         state = _with(state, point, self.mode)
         return state, self._verdict(state)
 
+    def take(self, state: _State, point: Eval) -> _State:
+        """Take one eval: the windows so far, on which the verdict depends alone."""
+        return _with(state, point, self.mode) if is_score(point.score) else state
+
     def threshold(self, seen: int) -> float:
         """Return the number of standard errors that stops a run after so many evals."""
         return math.sqrt(2.5 + 4.6 * math.log(seen)) - self.shift

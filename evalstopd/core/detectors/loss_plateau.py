@@ -1,11 +1,17 @@
 """LossPlateau: stop when the training loss has flattened, blind to the eval score."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalstopd.core.detectors.verdict import KEEP_GOING, Detector, Stop, Verdict
 from evalstopd.core.model import Eval, JobView
 
-_State = tuple[float, ...]
+
+class _State(NamedTuple):
+    """The losses so far; a longer state appends to the list of the shorter, which looks at its own `seen` only."""
+
+    losses: list[float]
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,15 @@ class LossPlateau(Detector):
     def start(self, job: JobView) -> _State:
         """Return the losses seen before the first eval: none."""
         del job
-        return ()
+        return _State([])
 
     def step(self, state: _State, point: Eval) -> tuple[_State, Verdict]:
-        """Take one eval: the losses of the last `window` + 1 evals and the verdict after it."""
+        """Take one eval: the losses so far and the verdict after it."""
         if point.loss is None:
             return state, KEEP_GOING
-        state = (*state, point.loss)[-self.window - 1 :]
-        if len(state) <= self.window or state[0] - state[-1] >= self.min_gain:
+        losses = state.losses if len(state.losses) == state.seen else state.losses[: state.seen]
+        losses.append(point.loss)
+        state = _State(losses, state.seen + 1)
+        if state.seen <= self.window or losses[-1 - self.window] - losses[-1] >= self.min_gain:
             return state, KEEP_GOING
         return state, Stop(f"the training loss fell by less than {self.min_gain:g} over {self.window} evals")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
@@ -172,6 +173,39 @@ def test_a_certificate_without_its_key_is_named(tmp_path: Path):
     _, certificate = loopback(tmp_path)
     with pytest.raises(Misconfigured, match="client_cert"):
         Http(Server(URI, client_cert=str(certificate)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MLFLOW_TRACKING_URI", "no address"),
+        ("MLFLOW_TRACKING_URI", "http://h?query=1"),
+        ("MLFLOW_WORKSPACE", "n\u00f6"),
+        ("MLFLOW_TRACKING_TOKEN", "n\u00f6"),
+        ("MLFLOW_TRACKING_SERVER_CERT_PATH", "/nowhere/ca.pem"),
+        ("MLFLOW_TRACKING_CLIENT_CERT_PATH", "/nowhere/own.pem"),
+    ],
+)
+def test_what_a_variable_got_wrong_is_said_by_its_name(variable: str, value: str):
+    """The site's settings say nothing of it: their names would send an admin to the wrong file."""
+    with pytest.raises(Misconfigured, match=f"^{variable}: "):
+        Http(completed(Server("" if variable == "MLFLOW_TRACKING_URI" else URI), {variable: value}).server)
+
+
+def test_a_folder_of_authorities_is_taken_as_mlflow_takes_it(tmp_path: Path):
+    """MLflow hands the path to requests, which takes a folder that OpenSSL's own tool has prepared."""
+    context, certificate = loopback(tmp_path)
+    folder = tmp_path / "authorities"
+    folder.mkdir()
+    shutil.copy(certificate, folder / "site.pem")
+    variable = {"MLFLOW_TRACKING_SERVER_CERT_PATH": str(folder)}
+    with pytest.raises(Misconfigured, match=r"^MLFLOW_TRACKING_SERVER_CERT_PATH: the folder .*`openssl rehash` it"):
+        Http(completed(Server(URI), variable).server)
+    subprocess.run(["openssl", "rehash", str(folder)], check=True, timeout=60, capture_output=True)
+    with Standin(lambda asked: plain({"safe": True}), context) as server:
+        http = Http(completed(Server(server.uri.replace("127.0.0.1", "localhost")), variable).server)
+        assert http.get("/x", {}).body == {"safe": True}
+        http.close()
 
 
 _MLFLOWS = """
