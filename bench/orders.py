@@ -34,7 +34,7 @@ NO_MLFLOW = "http://127.0.0.1:9"
 def settings(spec: str) -> dict[str, dict[str, object]]:
     """Return the daemon's settings: observe only, and order by the policy as often as the quick clock asks for."""
     return {
-        "rules": {"rung": "observe", "metric": "eval/score"},
+        "rules": {"rung": "observe", "metric": "eval/score", "mode": "max"},
         "mlflow": {"tracking_uri": NO_MLFLOW},
         "slurm": {"time_limit_s": 20.0},
         "daemon": {"tick_s": 0.3},

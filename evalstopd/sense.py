@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstopd.core.detectors import DETECTORS, detector
+from evalstopd.core.model import Mode
 from evalstopd.core.policies import ELASTIC, policy
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
@@ -28,7 +29,7 @@ PREEMPTIVE = ("srtf-est", "las")
 
 def _rule(settings: "Settings") -> Iterator[Fault]:
     try:
-        detector(settings.rules.rule, settings.rules.mode)
+        detector(settings.rules.rule, settings.rules.mode or Mode.MAX)
     except ValueError as error:
         yield _fault("rules.rule", str(error))
 

@@ -62,6 +62,11 @@ def _rung(value: object) -> Rung:
 
 
 _RungWord = Annotated[Rung, BeforeValidator(_rung), PlainSerializer(lambda rung: rung.word, return_type=str)]
+_ModeWord = Annotated[
+    Mode | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+    PlainSerializer(lambda mode: mode or "", return_type=str),
+]
 # Blanks are no reason.
 _Reason = Annotated[str, StringConstraints(strip_whitespace=True)]
 _ADDRESS_WORDS = "one plain mail address, as in evalstopd@site.example,"
@@ -157,7 +162,8 @@ class RuleSettings(_Part):
     """Who is watched, how far the daemon may go, and by which rule; `proxy` names the training reward, if any.
 
     `items` is the number of items behind each eval of `metric`, a share in [0, 1], where runs do not log it.
-    `metrics` are patterns of names to choose from, best first, after `metric`; `modes` says which way is better.
+    `metrics` are patterns of names to choose from, best first, after `metric`; `modes` says which way is better, for
+    `metric` alone `mode` does, and no default: a direction that nobody said is enforced nowhere.
     `dataset` is the name or digest of the one that judges where a metric has the evals of several.
     """
 
@@ -166,7 +172,7 @@ class RuleSettings(_Part):
     metric: str = ""
     proxy: str = ""
     items: int = Field(default=0, ge=0, le=10**12)
-    mode: Mode = Mode.MAX
+    mode: _ModeWord = Field(default=None, description="one of max, min")
     metrics: tuple[str, ...] = ()
     modes: dict[str, Mode] = {}
     dataset: str = Field(default="", max_length=265)
@@ -448,7 +454,7 @@ def make_rules(settings: Settings) -> Rules:
     """Return the site's rules as the core wants them; the rule with all its numbers: a version may change them."""
     return Rules(
         rung=settings.rules.rung,
-        rule=detector(settings.rules.rule, settings.rules.mode).spec,
+        rule=detector(settings.rules.rule, settings.rules.mode or Mode.MAX).spec,
         metric=settings.rules.metric,
         proxy=settings.rules.proxy,
         items=settings.rules.items,

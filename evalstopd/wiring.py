@@ -39,6 +39,7 @@ from evalstopd.adapters.system import KillSwitchFile, SystemClock, boottime_s
 from evalstopd.checks import Probe, probe
 from evalstopd.core.binding import Trust
 from evalstopd.core.estimates import History, PastLife
+from evalstopd.core.metric_choice import site_mode
 from evalstopd.core.model import Rung
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
@@ -597,6 +598,17 @@ def _telling(settings: Settings) -> str:
     )
 
 
+def _way(settings: Settings) -> str:
+    rules = make_rules(settings)
+    said = rules.mode or site_mode(rules.metric, rules.modes)
+    if not rules.metric or said is not None:
+        return f"{said.value} is better" if rules.metric and said else "the site judges by no metric of its own"
+    raise Unavailable(
+        f"nobody says which way is better for {rules.metric!a}: unless a job's owner or trainer does, it is only "
+        'observed; add mode = "max" (or "min") to rules'
+    )
+
+
 def preemption(settings: Settings) -> str:
     """Tell whether running jobs can yield to waiting ones. Raises Unavailable where they should and cannot."""
     asked = make_preempt(settings)
@@ -677,6 +689,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("partitions", _partitions),
         ("priorities", _priorities),
         ("preemption", preemption),
+        ("direction", _way),
         ("notify", _telling),
         ("promotion", _promotion),
         ("metrics", _served),

@@ -77,7 +77,7 @@ def read_passes(folder: Path, cluster: Cluster, uri: str, jobs: int) -> dict[str
         "store": f'url = "{url}"',
         "slurm": f'conf = "{cluster.env["SLURM_CONF"]}"\ntime_limit_s = 30.0',
         "mlflow": f'tracking_uri = "{uri}"\ntime_limit_s = 60.0',
-        "rules": f'metric = "{METRIC}"',
+        "rules": f'metric = "{METRIC}"\nmode = "max"',
     }
     config.write_text("".join(f"[{name}]\n{text}\n" for name, text in sections.items()))
     command = [sys.executable, "-m", "bench.cluster.reading", str(config), str(jobs), str(figures)]

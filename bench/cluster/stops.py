@@ -44,7 +44,8 @@ def submit(stage: Stage, number: int) -> str:
     marks = ",".join(f"{PACE_S * place:g}" for place in range(1, len(SCORES) + 1))
     words = f"{stage.tracking_uri} {run_id} {folder} {_DURATION_S:g} {marks} {','.join(map(str, SCORES))}"
     script = f"#!/bin/sh\n{_STUBBORN if number % 2 else ''}exec /usr/bin/python3 {stage.trainer} {words}\n"
-    comment = f"--comment=mlflow_run={run_id} evalstop=enforce evalstop_metric=eval/score evalstop_k=2"
+    wishes = "evalstop=enforce evalstop_metric=eval/score evalstop_mode=max evalstop_k=2"
+    comment = f"--comment=mlflow_run={run_id} {wishes}"
     job = stage.cluster.sbatch(users.BOB, script, "--gpus=1", "--nodes=1", "--output=/dev/null", comment)
     call(stage.tracking_uri, "runs/set-tag", run_id=run_id, key="slurm.job_id", value=job)
     return job
@@ -99,7 +100,7 @@ def settings(tracking_uri: str, tick_s: float) -> dict[str, dict[str, object]]:
     """Return the daemon's settings: enforce at once, without caps, on a server that the site trusts."""
     most = 100_000
     return {
-        "rules": {"rung": "enforce", "metric": METRIC},
+        "rules": {"rung": "enforce", "metric": METRIC, "mode": "max"},
         "enforce": {"override": "a benchmark", "notice_s": 0},
         "trust": {"open_mlflow": "a benchmark"},
         "caps": {"stops": most, "stops_per_account": most, "gpu_share": 1.0, "breaker_decisions": most},

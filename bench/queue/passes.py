@@ -16,7 +16,7 @@ from bench.queue.recorded import Recorded
 from bench.queue.tracker import METRIC
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.collector import collect_rarely
-from evalstopd.core.model import JobKey, Point
+from evalstopd.core.model import JobKey, Mode, Point
 from evalstopd.loop import Loop
 from evalstopd.loop.judge import Judgement
 from evalstopd.loop.observe import Observation
@@ -78,7 +78,7 @@ class Rig:
         settings = Settings(
             store=StoreSettings(url=url),
             mlflow=MlflowSettings(tracking_uri=uri, time_limit_s=60.0),
-            rules=RuleSettings(metric=METRIC),
+            rules=RuleSettings(metric=METRIC, mode=Mode.MAX),
         )
         loop = make_loop(settings, threading.Event(), store=self.store)
         self.loop = Watched(replace(loop.ports, cluster=SlurmCluster(self.slurm)), loop.stance)

@@ -4,16 +4,26 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evalstopd.core.logged import is_share
 from evalstopd.core.model import Eval, Mode
 from evalstopd.core.noise import from_curve, items_behind, middle
 
 _PREFERENCE_KEY = re.compile(r"(^|[/_])(rewards/(margins|accuracies|chosen|rejected)|log_odds_(chosen|ratio))")
-_HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)")
-_LOSS = re.compile(r"(^|[/_.-])loss$")
-_REWARD = re.compile(r"(^|[/_.-])rewards?([/_.-]|$)")
-_TRAINING = re.compile(r"^train(ing)?[/_.-]")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_HELD_OUT = frozenset(
+    (
+        "eval", "evals", "evaluation", "val", "valid", "validation", "test", "dev", "heldout", "holdout", "gold",
+        "golden", "bench", "benchmark", "benchmarks",
+    )
+)  # fmt: skip
+_LOSSES = frozenset(("loss", "losses"))
+_REWARDS = frozenset(("reward", "rewards", "rew"))
+_TRAIN = frozenset(("train", "training", "trainer"))
+_TRAINING = (
+    _TRAIN | _LOSSES | _REWARDS | frozenset(("rollout", "rollouts", "critic", "actor", "objective", "ppo", "grpo"))
+)
 _EVAL_REWARD = "eval_reward"
 _SET_SIZE = "eval-set-size"
 DIRECTION = "direction"
@@ -41,17 +51,30 @@ def metric_cautions(metric: str, others: Collection[str] = ()) -> tuple[Caution,
     Source: real runs of HF Trainer, TRL and model cards: eval_loss of a DPO run rises while its accuracy does too;
     eval_reward of GRPO is the weighted proxy and was the hacked one.
     """
-    preference = any(_PREFERENCE_KEY.search(each) for each in (metric, *others))
+    words = _words(metric)
+    loss, held_out = not _LOSSES.isdisjoint(words), _is_held_out(words)
     cautions: list[Caution] = []
-    if _LOSS.search(metric) and preference:
+    if loss and any(_PREFERENCE_KEY.search(each) for each in (metric, *others)):
         cautions.append(_PREFERENCE_LOSS)
-    elif _LOSS.search(metric) and _HELD_OUT.search(metric):
+    elif loss and held_out:
         cautions.append(_EVAL_LOSS)
-    if _TRAINING.search(metric) or (not _HELD_OUT.search(metric) and (_LOSS.search(metric) or _REWARD.search(metric))):
+    if not (held_out or _TRAINING.isdisjoint(words)):
         cautions.append(_TRAINING_METRIC)
     if metric == _EVAL_REWARD:
         cautions.append(_PROXY)
     return tuple(cautions)
+
+
+def _words(metric: str) -> tuple[str, ...]:
+    """Return the words of a name in lower case: split at all but letters and digits, and at camel case."""
+    return tuple(word.lower() for word in _WORD.findall(metric))
+
+
+def _is_held_out(words: Sequence[str]) -> bool:
+    """Tell whether a name says that it is measured held out; not where it begins by saying that it is training's."""
+    if not words or words[0] in _TRAIN:
+        return False
+    return not _HELD_OUT.isdisjoint(words) or ("held", "out") in pairwise(words)
 
 
 def cautions(metric: str, others: Collection[str], evals: Sequence[Eval]) -> tuple[Caution, ...]:

@@ -15,8 +15,14 @@ Modes = Sequence[tuple[str, Mode]]
 _SHOWN = 4
 _SPEED = re.compile(r"[_/](runtime|(samples|steps|tokens)_per_second|num_tokens|samples|jit_compilation_time|epoch)$")
 _SYSTEM = "system/"  # MLflow's own, of the machine
-_LESS = re.compile(r"(^|[/_.@-])(loss|perplexity|ppl|nll|bpb|wer|cer|mae|r?mse|errors?|error_rate)([/_.@-]|$)")
-_MORE = re.compile(r"(^|[/_.@-])(acc|accurac(y|ies)|f1|bleu|rouge\w*|exact_match|rewards?|win_rate|pass)([/_.@-]|$)")
+_LESS = re.compile(
+    r"(^|[/_.@-])(loss(es)?|perplexity|ppl|nll|bp[bc]|cross_?entropy|wer|cer|mae|r?mse|errors?|fid|kid|lpips)([/_.@-]|$)",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    r"(^|[/_.@-])(acc|accurac(y|ies)|auc|auroc|f1|bleu|rouge\w*|exact_match|rewards?|win_rate|pass)([/_.@-]|$)",
+    re.IGNORECASE,
+)
 _TRAINER_WORDS = {"true": Mode.MAX, "false": Mode.MIN}
 
 
@@ -79,9 +85,9 @@ def direction_caution(
 ) -> Caution | None:
     """Return a caution where the direction by which a job is judged is a guess, or is contradicted.
 
-    `told` is what `told_mode` returns now; `stated` tells that site or owner chose the metric by its whole name, so
-    that the site's `mode` is meant for it. What was told by a `sweeping` pattern must not be contradicted by the name:
-    "val/*" = "max" is not meant for val/loss.
+    `told` is what `told_mode` returns now; `stated` tells that the site's own `mode` says it of this metric: to name a
+    metric is not to say its direction, and a name that speaks for one is a guess. What was told by a `sweeping` pattern
+    must not be contradicted by the name: "val/*" = "max" is not meant for val/loss.
     """
     against = told or (guessed_mode(metric) if stated else None)
     if sweeping and told is mode:
@@ -92,7 +98,9 @@ def direction_caution(
         text = f"that {mode.value} is better for {_word(metric)} is a guess"
     else:
         return None
-    return Caution(DIRECTION, f"{text}: the owner can say evalstop_mode=, the site rules.modes", refuse=True)
+    return Caution(
+        DIRECTION, f"{text}: the owner can say evalstop_mode=, the site rules.mode or rules.modes", refuse=True
+    )
 
 
 def _may_judge(name: str, names: Collection[str]) -> bool:

@@ -49,7 +49,8 @@ class Rules:
     """The site's rules as pure data. Times in seconds.
 
     `open_server_accepted` is the admin's written reason for trusting points that any user could have
-    written; empty means that they are not trusted above the warn rung unless the owner asks for it. `proxy` is
+    written; empty means that they are not trusted above the warn rung unless the owner asks for it. `mode` is which way
+    is better for `metric`, where there is none for one that an owner names; None: the site does not say it. `proxy` is
     the training reward, read for an alarm alone; `items` the number of items behind an eval of `metric` (0: unknown).
     With `logged_models` a stop may rest on a checkpoint that is nothing but a logged model of a run whose points are
     trusted. `trust` says which proofs of a binding count beside the comment. Of `actions` the first that fits a job
@@ -61,7 +62,7 @@ class Rules:
     metric: str = ""
     proxy: str = ""
     items: int = 0
-    mode: Mode = Mode.MAX
+    mode: Mode | None = None
     metrics: tuple[str, ...] = ()
     modes: tuple[tuple[str, Mode], ...] = ()
     partitions: tuple[str, ...] = ()
@@ -91,6 +92,10 @@ class Rules:
     def patterns(self) -> tuple[str, ...]:
         """Return what a job's metric is chosen by, where the site gives more than one name."""
         return (self.metric, *self.metrics) if self.metric else self.metrics
+
+    def says_mode(self, mode: Mode, metric: str) -> bool:
+        """Tell whether the site's `mode`, as far as it is said and meant for a metric, is this one."""
+        return self.mode is mode and self.metric in ("", metric)
 
     def names_metrics(self, named: str) -> bool:
         """Tell whether a job has a metric (`named`), or may get one from its run's."""
@@ -138,7 +143,7 @@ def site_terms(rules: Rules, partition: str = "") -> Terms:
         rules.rung,
         rules.rule,
         metric,
-        rules.mode,
+        rules.mode or site_mode(metric, rules.modes) or Mode.MAX,
         trusted=_trusted(rules),
         notice_s=rules.notice_s,
         action=rules.action_for(partition, metric, rules.rule),

@@ -10,6 +10,7 @@ from evalstopd.core.metric_choice import Unclear, choose, direction_caution, gue
 from evalstopd.core.mixed import mixed_caution, untold_caution
 from evalstopd.core.model import JobKey, Mode
 from evalstopd.core.rules import Rules, standing
+from evalstopd.core.stepless import stepless_caution
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import RunReading
 
@@ -48,7 +49,7 @@ def all_cautions(one: Seen, reading: RunReading, rules: Rules) -> tuple[Caution,
     mixed = mixed_caution(reading.points)
     if reading.untold:
         mixed = untold_caution(reading.untold, chosen=bool(terms.dataset))
-    more = (_direction(one, reading.facts, rules), mixed)
+    more = (_direction(one, reading.facts, rules), mixed, stepless_caution(reading.points))
     return (*found, *(each for each in more if each is not None))
 
 
@@ -56,7 +57,8 @@ def _direction(one: Seen, facts: RunFacts, rules: Rules) -> Caution | None:
     if one.wishes.mode is not None:
         return None
     terms = one.standing.terms
-    stated = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
+    named = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
+    stated = named and rules.says_mode(terms.mode, terms.metric)
     told, sweeping = told_mode(terms.metric, rules.modes, facts.params), is_sweeping(terms.metric, rules.modes)
     return direction_caution(terms.metric, terms.mode, told, stated=stated, sweeping=sweeping)
 

@@ -76,7 +76,7 @@ def play(directory: Path, *, as_json: bool, replay: bool) -> int:
 def settings(tracking_uri: str) -> dict[str, dict[str, object]]:
     """Return the daemon's settings: enforce at once, the owners having asked for it on an open server."""
     return {
-        "rules": {"rung": "enforce", "rule": scene.RULE, "metric": scene.METRIC},
+        "rules": {"rung": "enforce", "rule": scene.RULE, "metric": scene.METRIC, "mode": "max"},
         "enforce": {"override": REASON, "notice_s": 0},
         "caps": {"stops_per_account": 20, "gpu_share": 1.0},
         "mlflow": {"tracking_uri": tracking_uri, "server": "open"},

@@ -198,6 +198,7 @@ def _rules(spec: str, poll_s: float) -> Rules:
         rung=Rung.ENFORCE,
         rule=spec,
         metric=METRIC,
+        mode=Mode.MAX,
         server=ServerClass.AUTHENTICATED,
         notice_s=0.0,
         tick_s=poll_s,

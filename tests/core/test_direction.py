@@ -8,7 +8,7 @@ from evalstopd.core.guards import DIRECTION, Caution
 from evalstopd.core.metric_choice import choose, direction_caution, is_sweeping, told_mode
 from evalstopd.core.model import Mode
 
-HOW = "the owner can say evalstop_mode=, the site rules.modes"
+HOW = "the owner can say evalstop_mode=, the site rules.mode or rules.modes"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ DPO = ("eval_rewards/margins", "eval_rewards/accuracies", "loss")
         ("train/reward", (), ["training-metric"], True),
         ("train_accuracy", (), ["training-metric"], True),
         ("loss", (), ["training-metric"], True),
+        ("Eval/Loss", DPO, ["preference-loss"], True),
+        ("eval/loss/total", (), ["eval-loss"], False),
         ("rewards/accuracies", (), ["training-metric"], True),
     ],
 )
@@ -36,6 +38,51 @@ def test_what_is_known_against_a_metric(metric: str, others: tuple[str, ...], co
 
     assert [each.code for each in found] == codes
     assert any(each.refuse for each in found) == refused
+
+
+OF_TRAINING = (
+    "Loss/train", "Train/Loss", "TrainLoss", "trainLoss", "loss_train", "loss/train", "loss/total", "loss/policy",
+    "ppo/loss/policy", "loss_epoch", "loss_step", "loss_train_epoch", "Loss", "LOSS", "Reward", "Reward/mean",
+    "Train/Reward", "rollout/ep_rew_mean", "critic/score/mean", "objective/scores", "ppo/mean_scores", "acc/train",
+    "accuracy_train", "MSELoss", "train.acc", "train:mean_reward", "training-accuracy", "TRAIN_ACC", "train/val_loss",
+    # As trainers log them.
+    "loss", "train_loss", "train_runtime", "train_loss_step", "train_loss_epoch", "train/acc", "train_acc", "reward",
+    "rewards/margins", "rewards/accuracies", "rewards/chosen", "rewards/true_reward/mean", "critic/rewards/mean",
+    "actor/pg_loss", "actor/kl_loss", "objective/rlhf_reward", "loss/value_avg",
+)  # fmt: skip
+HELD_OUT = (
+    "eval_loss", "val_loss", "validation/loss", "test/loss", "Loss/test", "Loss/val", "ValLoss", "evalLoss",
+    "EvalReward",
+    "eval_rewards/accuracies", "eval/reward", "val-core/math/acc/mean_at_4", "eval/score", "val/acc", "heldout/reward",
+    "held_out/loss",
+    "held-out/reward", "HeldOutLoss", "gold/reward", "eval/gold_reward", "benchmark/reward", "dev.loss",
+    "rollout/eval/score", "valid_loss", "test_reward/mean", "eval/train_split_accuracy", "holdout_loss",
+    # As trainers log them.
+    "eval_accuracy", "eval_f1", "eval_imdb_accuracy", "eval_rewards/true_reward/mean", "eval_rewards/margins",
+    "eval_entropy", "val_acc", "val_loss_epoch", "val/loss", "val-aux/gsm8k/reward/mean_at_8",
+    "val-core/gsm8k/reward/mean_at_8",
+)  # fmt: skip
+OF_NEITHER = (
+    "score",
+    "accuracy",
+    "f1",
+    "glossary",
+    "lossless_rate",
+    "constraint",
+    "rewarding",
+    "perplexity",
+    "mmlu/acc",
+)
+
+
+@pytest.mark.parametrize("metric", OF_TRAINING)
+def test_what_is_measured_in_training_is_refused_however_it_is_spelled(metric: str) -> None:
+    assert [each.code for each in metric_cautions(metric)] == ["training-metric"]
+
+
+@pytest.mark.parametrize("metric", [*HELD_OUT, *OF_NEITHER])
+def test_what_is_measured_held_out_or_says_nothing_of_training_is_not_refused(metric: str) -> None:
+    assert not any(each.refuse for each in metric_cautions(metric))
 
 
 def accuracy(step: int, score: float, items: int) -> Eval:

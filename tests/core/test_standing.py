@@ -51,7 +51,7 @@ def test_the_owners_word_alone_lifts_the_ceiling_only_where_nobody_else_trusts_t
 )
 def test_the_site_says_which_way_is_better_for_a_metric_that_the_owner_chose(metric: str | None, mode: Mode) -> None:
     """Of the site's own metric its setting says it, whatever a pattern for others would."""
-    rules = replace(OPEN, modes=(("*loss", Mode.MIN), ("acc", Mode.MIN)))
+    rules = replace(OPEN, mode=Mode.MAX, modes=(("*loss", Mode.MIN), ("acc", Mode.MIN)))
 
     assert standing(site_terms(rules), Wishes(metric=metric), rules).terms.mode is mode
     assert standing(site_terms(rules), Wishes(metric=metric, mode=Mode.MIN), rules).terms.mode is Mode.MIN

@@ -74,7 +74,7 @@ def make_site(
 
     def make(*, start: bool = True, **changes: Mapping[str, object]) -> Site:
         settings: dict[str, dict[str, object]] = {
-            "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC},
+            "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC, "mode": "max"},
             "enforce": {"override": "a test", "notice_s": 0},
             # The log alone tells no owner anything.
             "notify": {"kinds": ["log", "command"], "command": ["/bin/true"]},

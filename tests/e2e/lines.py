@@ -135,7 +135,7 @@ def lines(cluster: Cluster, directory: Path, store: Path, **changes: Mapping[str
     """Yield the queue, with a service on a copy of the store, its daemon not started; at the end no job is left."""
     settings: dict[str, dict[str, object]] = {
         "mlflow": {"tracking_uri": NO_MLFLOW, "time_limit_s": 2.0},
-        "rules": {"rung": "observe", "metric": "eval/score"},
+        "rules": {"rung": "observe", "metric": "eval/score", "mode": "max"},
         "daemon": {"tick_s": 0.5},
         "slurm": {"time_limit_s": 20.0},
         "priorities": {"policy": "sjf-est", "min_interval_s": 1.0},

@@ -9,7 +9,7 @@ from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.run import PROGRAMS, ProcessRunner
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Mode, Rung
 from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Ports
 from evalstopd.store.memory import MemoryStore
@@ -30,7 +30,7 @@ def test_a_tick_with_nothing_new_is_one_scheduler_call(make_site, cluster: Clust
     ports = Ports(
         clock, slurm, tracker, tracker, FakeKeeper(), store, FakeNotifier(), FakeSwitch(), tracker, FakeGate()
     )
-    rules = RULES.__class__(rung=Rung.OBSERVE, metric=METRIC, tick_s=30.0)
+    rules = RULES.__class__(rung=Rung.OBSERVE, metric=METRIC, mode=Mode.MAX, tick_s=30.0)
     loop = Loop(ports, Stance(rules))
 
     def all_read() -> bool:

@@ -34,7 +34,7 @@ def both_stopped(site: Site, *jobs: str) -> bool:
     ("fits", "options", "words", "more"),
     [
         ({"partition": "gent*"}, (f"--partition={GENTLE}",), "", ""),
-        ({"metric": "eval/gentle*"}, (), "evalstop_metric=eval/gentle", "--metric eval/gentle"),
+        ({"metric": "eval/gentle*"}, (), "evalstop_metric=eval/gentle evalstop_mode=max", "--metric eval/gentle"),
         ({"rule": "k-declines"}, (), "evalstop_k=2", ""),
     ],
     ids=["partition", "metric", "rule"],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Mode, Rung
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.errors import Unavailable
 from evalstopd.loop import Loop, Stance, TickReport
@@ -16,7 +16,13 @@ from tests.fakes.registry import FakeRegistry
 from tests.fakes.tracker import FakeTracker
 
 RULES = Rules(
-    rung=Rung.ENFORCE, rule="k-declines:k=2", metric="score", server=ServerClass.AUTHENTICATED, notice_s=0.0, tick_s=1.0
+    rung=Rung.ENFORCE,
+    rule="k-declines:k=2",
+    metric="score",
+    mode=Mode.MAX,
+    server=ServerClass.AUTHENTICATED,
+    notice_s=0.0,
+    tick_s=1.0,
 )
 RISE_AND_FALL = (0.1, 0.4, 0.8, 0.7, 0.6, 0.5, 0.4)
 HEALTHY = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)

@@ -103,7 +103,7 @@ def build(folder: Path, tracker: str) -> Path:
     config.write_text(
         f'[store]\nurl = "{url}"\n[slurm]\npath = "{programs}"\n[mlflow]\ntracking_uri = "{tracker}"\n'
         f'[keeper]\nsocket = "{folder}/keeper.sock"\n[daemon]\nkill_switch = "{folder}/STOP"\n'
-        '[rules]\nrung = "observe"\nmetric = "score"\n'
+        '[rules]\nrung = "observe"\nmetric = "score"\nmode = "max"\n'
     )
     return config
 

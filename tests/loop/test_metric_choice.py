@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from evalstopd.core.model import Mode
+from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Watch
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
-from tests.loop.told import remarks
+from tests.loop.told import remarks, said
 
 PICKING = replace(
     RULES,
@@ -88,6 +91,70 @@ def test_a_direction_that_is_a_guess_is_observed_only_and_said():
     assert remarks(world) == [(job, "direction")]
 
 
+BETTER_AND_BETTER = (90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode", "words"),
+    [
+        ("eval/fid", None, ""),
+        ("", None, "evalstop_metric=eval/fid"),
+        ("eval/distance", None, ""),
+        ("", None, "evalstop_metric=eval/distance"),
+        ("eval/accuracy", Mode.MAX, "evalstop_metric=eval/distance"),
+        ("eval/FID", Mode.MAX, ""),
+        ("", Mode.MAX, "evalstop_metric=eval/fid"),
+        ("eval/accuracy", None, ""),
+    ],
+)
+def test_to_name_a_metric_is_not_to_say_which_way_is_better(metric: str, mode: Mode | None, words: str):
+    """Not even where the name speaks for what is assumed; and what is said of one metric is not said of another."""
+    world = World(replace(RULES, metric=metric, mode=mode))
+    job = world.train("r1", comment=f"evalstop=enforce {words}")
+    play(world, words.partition("=")[2] or metric, scores=BETTER_AND_BETTER)
+    assert (world.cluster.cancelled, world.keeper.pins) == ([], set())
+    assert remarks(world) == [(job, "direction")]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (replace(RULES, metric="eval/quality"), ""),
+        (replace(RULES, metric=""), "evalstop_metric=eval/quality"),
+        (replace(RULES, metric="", mode=None), "evalstop_metric=eval/quality evalstop_mode=max"),
+        (replace(RULES, metric="eval/quality", mode=None), "evalstop_mode=max"),
+        (replace(RULES, metric="eval/quality", mode=None, modes=(("*/quality", Mode.MAX),)), ""),
+    ],
+)
+def test_a_direction_that_is_said_counts_whoever_says_it(rules: Rules, words: str):
+    world = World(rules)
+    job = world.train("r1", comment=words)
+    play(world, "eval/quality")
+    assert world.cluster.cancelled == [(job, 0)]
+    assert remarks(world) == []
+
+
+def test_what_a_pattern_says_of_the_sites_own_metric_is_its_direction_unless_the_site_contradicts_itself():
+    by_pattern = replace(RULES, metric="eval/fid", mode=None, modes=(("*/fid", Mode.MIN),))
+    for rules, cancelled in ((by_pattern, 1), (replace(by_pattern, mode=Mode.MAX), 0)):
+        world = World(rules)
+        world.train("r1")
+        play(world, "eval/fid", scores=tuple(1 - score for score in RISE_AND_FALL))
+        assert len(world.cluster.cancelled) == cancelled
+
+
+def test_a_direction_that_the_site_says_later_lifts_the_caution_and_turns_nothing():
+    world = World(replace(RULES, metric="eval/quality", mode=None))
+    job = world.train("r1")
+    play(world, "eval/quality", scores=(0.1, 0.2))
+    world.rules = replace(RULES, metric="eval/quality", mode=Mode.MIN)
+    play(world, "eval/quality", scores=(0.1, 0.2, 0.3, 0.4, 0.5))
+    assert world.cluster.cancelled == []
+    world.rules = replace(RULES, metric="eval/quality")
+    play(world, "eval/quality", scores=(0.1, 0.2, 0.3, 0.4, 0.5, 0.4, 0.3, 0.2))
+    assert world.cluster.cancelled == [(job, 0)]
+
+
 def test_the_trainers_own_word_on_the_direction_counts():
     world = World(replace(PICKING, modes=()))
     job = world.train("r1")
@@ -113,6 +180,19 @@ def test_several_datasets_under_one_key_are_refused_and_said():
         world.tick()
     assert world.cluster.cancelled == []
     assert remarks(world) == [(job, "several-series")]
+
+
+def test_evals_that_were_logged_without_a_step_are_said_once_with_what_to_do():
+    """They are one eval for ever: nothing falls, and without a word nobody would know why."""
+    world = World(RULES)
+    job = world.train("r1")
+    for score in RISE_AND_FALL:
+        world.tracker.log("r1", 0, score, timestamp_ms=int(world.clock.time_s * 1000))
+        world.tick()
+    assert world.cluster.cancelled == []
+    assert remarks(world) == [(job, "one-step")]
+    (text,) = said(world, "one-step")
+    assert text.startswith("all 4 values were logged at step 0: ")
 
 
 def test_until_the_run_has_a_metric_to_choose_nothing_is_said():

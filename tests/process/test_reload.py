@@ -49,7 +49,7 @@ class Running:
     ) -> None:
         self.config.write_text(
             f'[mlflow]\ntracking_uri = "{uri}"\nserver = "authenticated"\n[store]\nurl = "{self.url}"\n{more}\n'
-            f'[rules]\nrung = "{rung}"\nrule = "k-declines:k=2"\nmetric = "score"\n'
+            f'[rules]\nrung = "{rung}"\nrule = "k-declines:k=2"\nmetric = "score"\nmode = "max"\n'
             f'[enforce]\noverride = "a test"\nnotice_s = 0.0\n[daemon]\ntick_s = {tick_s}\nkill_switch = "/no/STOP"\n'
         )
 

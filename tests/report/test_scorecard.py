@@ -54,7 +54,7 @@ def test_what_another_metric_did_that_the_owner_chose_later_says_nothing_of_the_
     """Its scores are higher, and not those that the decision rests on."""
     world = World(OBSERVE)
     job = run_job(world, "r1", FALL, end="")
-    world.cluster.set_comment(job, "mlflow_run=r1 evalstop_metric=other")
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop_metric=other evalstop_mode=max")
     for step in (60, 70):
         world.tracker.log("r1", step, 90.0 + step, "other", int(world.clock.time_s * 1000))
         world.tracker.log("r1", step, 0.3, timestamp_ms=int(world.clock.time_s * 1000))

@@ -33,6 +33,7 @@ server = "authenticated"
 rung = "enforce"
 rule = "k-declines:k=2"
 metric = "score"
+mode = "max"
 [enforce]
 override = "a test"
 notice_s = 0.0

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.run import Answer
-from evalstopd.core.model import Rung
+from evalstopd.core.model import Mode, Rung
 from evalstopd.errors import Unavailable
 from evalstopd.ports import Pulse
 from evalstopd.settings import Settings, load_settings, settings_source
@@ -229,6 +229,16 @@ def test_a_governed_partition_that_slurm_lacks_is_bad_news(settings: Settings) -
     assert found == (False, "Slurm has no partition lnog (priorities.partitions)")
     program(settings, "sinfo", "exit 1")
     assert answer_of(governed, "partitions")[0] is False
+
+
+def test_a_metric_whose_direction_the_site_does_not_say_is_bad_news(settings: Settings) -> None:
+    assert answer_of(settings, "direction") == (True, "the site judges by no metric of its own")
+    named = put(settings, "rules", metric="eval/fid")
+    good, words = answer_of(named, "direction")
+    assert not good
+    assert "nobody says which way is better for 'eval/fid'" in words
+    assert answer_of(put(named, "rules", mode=Mode.MIN), "direction") == (True, "min is better")
+    assert answer_of(put(named, "rules", modes={"*/fid": Mode.MIN}), "direction") == (True, "min is better")
 
 
 def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Settings) -> None:

@@ -125,7 +125,7 @@ def settings(plan: Plan, tracking_uri: str) -> dict[str, dict[str, object]]:
     """
     most = 100_000
     return {
-        "rules": {"rung": "enforce", "rule": plan.rule, "metric": METRIC},
+        "rules": {"rung": "enforce", "rule": plan.rule, "metric": METRIC, "mode": "max"},
         "enforce": {"override": REASON, "notice_s": 0},
         "caps": {"stops": most, "stops_per_account": most, "gpu_share": 1.0, "breaker_decisions": most},
         "mlflow": {"tracking_uri": tracking_uri, "server": "open"},

@@ -89,7 +89,13 @@ class Daemon:
         """Write the settings and make the store."""
         config, database = directory / "evalstopd.toml", directory / "evalstopd.db"
         sections: dict[str, dict[str, object]] = {
-            "rules": {"rung": "enforce", "rule": scene.RULE, "metric": scene.METRIC, "stale_s": 10 * EVAL_S},
+            "rules": {
+                "rung": "enforce",
+                "rule": scene.RULE,
+                "metric": scene.METRIC,
+                "mode": "max",
+                "stale_s": 10 * EVAL_S,
+            },
             "enforce": {"override": REASON, "notice_s": 0},
             "caps": {"stops_per_account": 20, "gpu_share": 1.0},
             "mlflow": {"tracking_uri": uri, "server": "open"},
