@@ -18,6 +18,7 @@ from evalstopd.core.model import Point
 _LONGEST_NAME = 200
 _DIGEST = re.compile(r"[0-9A-Za-z_.:/+=-]{0,64}", re.ASCII)
 _MOST = 100
+_FEWEST_STEPS = 3
 _SHOWN = 4
 _LONGEST_SHOWN = 60
 
@@ -97,13 +98,17 @@ def parted(metric: str, points: Sequence[Point], told: Told | str, asked: str, *
     """Return the points of the dataset that is asked for, by what the logged models told (or why they did not).
 
     Where they cannot be told apart, that is said if there certainly are several series, or it could be done before.
-    Where a dataset is asked for, also if the models tell of any, or could not be asked: there may be others' values.
+    Where a dataset is asked for, also if the models tell of any, or could not be asked: there may be others' values;
+    within the first steps its own may still come, so that there is none yet and nothing to say.
     """
     found = told if isinstance(told, str) else _told_apart(metric, points, told, asked)
     if isinstance(found, Parted):
         return found
-    certain = apart or mixed_caution(points) is not None or (bool(asked) and _may_tell(metric, points, told))
-    return Parted(tuple(points), untold=found if certain else "")
+    certain = apart or mixed_caution(points) is not None
+    if certain or not (asked and _may_tell(metric, points, told)):
+        return Parted(tuple(points), untold=found if certain else "")
+    begun = len({each.step for each in points}) >= _FEWEST_STEPS
+    return Parted(tuple(points), untold=found) if begun else Parted(())
 
 
 def _may_tell(metric: str, points: Sequence[Point], told: Told | str) -> bool:

@@ -92,7 +92,8 @@ class Site:
 
     def _last_words(self) -> str:
         log = self.service.log.read_text(errors="replace") if self.service.log.exists() else ""
-        return "\n".join(line for line in log.splitlines() if not line.endswith("nothing to do"))[-6000:]
+        queue = self.cluster.squeue("-o", "%i %T %r %Q %N %S")
+        return "\n".join(line for line in log.splitlines() if not line.endswith("nothing to do"))[-6000:] + f"\n{queue}"
 
     def clear(self) -> None:
         """End every job of the cluster."""

@@ -69,7 +69,7 @@ def test_an_end_on_the_owners_signal_is_a_stop(make_site: Callable[..., Site], b
     site = make_site()
     trainer = site.command(FALL, words="evalstop_signal=USR1@100")
     job = site.cluster.sbatch(ALICE, "#!/bin/bash\n" + body.format(trainer=trainer), *HALF_A_NODE)
-    site.wait(lambda: site.intents(job) and site.intents(job)[0].closed, "the end of the stop")
+    site.wait(lambda: "telling" in site.kinds(job), "the end of the stop")
     (intent,) = site.intents(job)
     kinds = [kind for kind, _ in site.events(job)]
 
