@@ -454,7 +454,7 @@ class MemoryStore:
         closed = [self._intents[each] for each in self._closed.get(cluster, ())]
         late = heapq.nlargest(order.RECENT_CLOSED, closed, key=lambda each: (each.changed_s, each.id))
         unregistered = [each.id for each in closed if each.state is State.CONFIRMED and each.model in PENDING]
-        unnoted = [each.id for each in late if each.state is State.CONFIRMED and not each.handed_to]
+        unnoted = [each.id for each in late if each.telling or (each.state is State.CONFIRMED and not each.handed_to)]
         wanted = dict.fromkeys([*unnoted, *unregistered])
         return [self._intents[each] for each in wanted] + [self._intents[each] for each in self._open.get(cluster, ())]
 

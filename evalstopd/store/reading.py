@@ -295,13 +295,13 @@ def _intents(source: Connection, where: ColumnElement[bool]) -> list[Intent]:
 
 
 def _to_tend(source: Connection, cluster: str) -> list[Intent]:
-    """Return what still wants something: open intents, confirmed ones that miss a note or a model version."""
+    """Return what still wants something: open intents, closed ones that miss a note, a message's fate or a version."""
     here = select(IntentRow.id).join(JobRow, JobRow.job == IntentRow.job).where(JobRow.cluster == cluster)
     newest = (IntentRow.changed_s.desc(), IntentRow.id.desc())
     late = here.where(IntentRow.state.in_(CLOSED)).order_by(*newest).limit(order.RECENT_CLOSED)
-    unnoted = (IntentRow.state == State.CONFIRMED, IntentRow.handed_to == ())
+    unnoted = or_(and_(IntentRow.state == State.CONFIRMED, IntentRow.handed_to == ()), IntentRow.telling != "")
     unregistered = and_(IntentRow.state == State.CONFIRMED, IntentRow.model.in_(sorted(PENDING)))
-    wanted = or_(and_(IntentRow.id.in_(late), *unnoted), and_(JobRow.cluster == cluster, unregistered))
+    wanted = or_(and_(IntentRow.id.in_(late), unnoted), and_(JobRow.cluster == cluster, unregistered))
     return _intents(source, wanted) + _intents(source, and_(JobRow.cluster == cluster, IntentRow.state.not_in(CLOSED)))
 
 

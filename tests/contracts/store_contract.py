@@ -226,6 +226,14 @@ class StoreContract:
         assert store.book(CLUSTER).intents == expected
         assert store.book("beta").intents == ()
 
+    def test_a_closed_intent_is_tended_until_the_fate_of_its_message_is_booked(self, store: AnyStore) -> None:
+        told = make.intent(key("1"), state=State.CONFIRMED, handed_to=("9",))
+        waiting = replace(make.intent(key("2"), state=State.CONFIRMED, handed_to=("9",)), telling="stopped")
+        store.record(Changes(intents=(told, waiting)))
+        assert store.book(CLUSTER).intents == (waiting,)
+        store.record(Changes(intents=(replace(waiting, telling=""),)))
+        assert store.book(CLUSTER).intents == ()
+
     def test_only_the_newest_fifty_closed_intents_may_want_a_note(self, store: AnyStore) -> None:
         closed = [make.intent(key(str(n)), state=State.CONFIRMED, changed_s=float(n)) for n in range(60)]
         noted = [replace(each, handed_to=("9",)) if each.changed_s >= 58 else each for each in closed]

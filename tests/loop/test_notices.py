@@ -15,6 +15,7 @@ from evalstopd.loop.telling import book_admins
 from evalstopd.ports import Message, Receipt, to_admin
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
+from tests.loop.test_crash import LONG_FALL
 from tests.loop.told import events, said
 
 FLOOD, BOB = 22, 1002
@@ -119,3 +120,22 @@ def test_an_admins_message_in_doubt_is_booked_as_unknown() -> None:
     (remark,) = store.remarks_of([SITE])
     assert remark.code == "enforce-override-perhaps-told"
     assert remark.text == f"whether the admin was told is unknown (enforce-override): {LOST}"
+
+
+def test_what_became_of_a_message_is_booked_also_where_the_gpus_were_taken_at_once() -> None:
+    """Nothing else is left to note of such a stop when the message is seen to be sent."""
+    world = World(gpus=8)
+    world.notifier.later = True
+    job = world.train("r1")
+    world.cluster.submit(1002, 8)
+    for number, score in enumerate(LONG_FALL, 1):
+        world.evaluate(job, "r1", number * 10, score)
+        for _ in range(2):
+            world.tick(0.5)
+
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    (intent,) = store.intents_of([watch.key for watch in store.recent(10) if watch.key.job_id == job])
+    kinds = [event.kind for event in store.events_of([intent.id])]
+    assert (intent.handed_to, intent.telling) == (("2",), "")
+    assert kinds[-1] == "told" or kinds[-2:] == ["told", "handed"]
