@@ -108,8 +108,13 @@ def make_run(uri: str, output: str, experiment: str = "0") -> str:
 
 
 def link(run_id: str, words: str) -> None:
+    """Say which run is the job's; a controller that is busy with an accounting that hangs is asked again."""
     comment = f"mlflow_run={run_id} {words}".strip()
-    subprocess.run(["scontrol", "update", f"JobId={job_id()}", f"Comment={comment}"], check=True)
+    command, end_s = ["scontrol", "update", f"JobId={job_id()}", f"Comment={comment}"], time.monotonic() + 60
+    while subprocess.run(command, check=False).returncode:
+        if time.monotonic() > end_s:
+            raise SystemExit("the comment could not be set within a minute")
+        time.sleep(1)
 
 
 def save(output: Path, step: int, log: list[dict[str, float]]) -> None:
