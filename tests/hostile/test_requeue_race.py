@@ -41,8 +41,8 @@ def test_a_requeue_between_the_pass_and_the_last_look_saves_the_new_life() -> No
     assert intents(world) == [(job, State.ABANDONED)]
 
 
-def test_a_requeue_exactly_between_the_last_look_and_the_cancel_costs_no_later_life() -> None:
-    """The cancel finds a job that waits, and leaves it: then the intent sees that its life was requeued."""
+def requeued_at_the_cancel(later_s: int) -> tuple[World, str]:
+    """Return a world whose job was requeued so long after the last look, just before the cancel, and runs again."""
     world = World()
     job = world.train("r1")
     world.play(job, "r1", RISE_AND_FALL[:4])
@@ -50,12 +50,18 @@ def test_a_requeue_exactly_between_the_last_look_and_the_cancel_costs_no_later_l
     cancel = world.cluster.cancel
 
     def requeue_first(job_ids):  # type: ignore[no-untyped-def]
-        world.clock.time_s += 5
+        world.clock.time_s += later_s
         world.cluster.requeue(job)
         return cancel(job_ids)
 
     world.tick(ports=replace(world.ports(), cluster=Overlaid(world.cluster, cancel=requeue_first)))
     world.cluster.start()
+    return world, job
+
+
+def test_a_requeue_exactly_between_the_last_look_and_the_cancel_costs_no_later_life() -> None:
+    """The cancel finds a job that waits, and leaves it: then the intent sees that its life was requeued."""
+    world, job = requeued_at_the_cancel(5)
     for _ in range(5):
         world.tick()
 
@@ -124,19 +130,7 @@ def test_a_job_requeued_and_running_again_at_the_cancel_is_stopped_and_said_so_a
 
 def test_a_next_life_that_its_owner_ended_later_is_no_stop_of_ours() -> None:
     """The cancel spared the job, which waited; what became of it a minute later is none of our doing."""
-    world = World()
-    job = world.train("r1")
-    world.play(job, "r1", RISE_AND_FALL[:4])
-    world.evaluate(job, "r1", 50, RISE_AND_FALL[4])
-    cancel = world.cluster.cancel
-
-    def requeue_first(job_ids):  # type: ignore[no-untyped-def]
-        world.clock.time_s += 1
-        world.cluster.requeue(job)
-        return cancel(job_ids)
-
-    world.tick(ports=replace(world.ports(), cluster=Overlaid(world.cluster, cancel=requeue_first)))
-    world.cluster.start()
+    world, job = requeued_at_the_cancel(1)
     world.clock.time_s += 60
     world.cluster.finish(job, "CANCELLED")
     for _ in range(4):
