@@ -1,7 +1,6 @@
 """Real parts that tests of several folders share."""
 
 import gc
-import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -9,6 +8,7 @@ from demo.rig.mlflow_server import MlflowServer
 from hypothesis import HealthCheck, settings
 
 from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directory, slurm_machine, slurm_users
+from tests.warm_mlflow import Warm, WarmMlflow, warm_mlflow
 
 # One cluster for the folders that need one: fixtures imported twice would start two.
 __all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
@@ -65,8 +65,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 @pytest.fixture(scope="session")
-def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    """A real tracking server; tests that take it away must bring it back."""
+def loaded_mlflow() -> Iterator[WarmMlflow]:
+    """A process that has loaded MLflow, whose forks are servers."""
     pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with MlflowServer(sys.executable, tmp_path_factory.mktemp("mlflow")) as server:
+    with warm_mlflow() as warm:
+        yield warm
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A real tracking server; tests that take it away must bring it back."""
+    with Warm(loaded_mlflow, tmp_path_factory.mktemp("mlflow")) as server:
         yield server

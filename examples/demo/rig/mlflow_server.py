@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from . import processes
 from .errors import RigError, last_lines
@@ -27,6 +27,15 @@ auth_cache_ttl_seconds = 600
 """Without the last line each request would work for a tenth of a second to compare a password."""
 
 
+class Process(Protocol):
+    """A server's first process, the leader of its session and of its group."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+
+
 class MlflowServer:
     """`mlflow server` of the given Python, keeping its data below `directory`; the port survives restarts.
 
@@ -41,7 +50,7 @@ class MlflowServer:
         # A cluster may share the directory, so the mark is the database's path.
         self._mark = self._directory / "mlflow.db"
         self._port = port or free_block(1)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     @property
     def uri(self) -> str:
@@ -68,12 +77,8 @@ class MlflowServer:
     def start(self) -> None:
         """Start and wait until it answers. Raises RigError; then nothing is left over."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        processes.end(processes.all_marked(self._mark))
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command(), env=self._environment(), cwd=self._directory, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+        processes.end(self._all())
+        self._process = self._begin()
         try:
             self._wait_healthy()
         except BaseException:
@@ -83,12 +88,12 @@ class MlflowServer:
     def stop(self) -> None:
         """End the server with its workers; a paused one too, and one left by a crashed owner."""
         self._signal(signal.SIGCONT)
-        processes.end(processes.all_marked(self._mark))
+        processes.end(self._all())
         self._reap()
 
     def kill(self) -> None:
         """Take the server away at once, workers too; `start` brings it back with its data, on the same port."""
-        killed = processes.all_marked(self._mark)
+        killed = self._all()
         for pid in killed:
             processes.send(pid, signal.SIGKILL)
         self._reap()
@@ -105,6 +110,16 @@ class MlflowServer:
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
+
+    def _begin(self) -> Process:
+        with self.log.open("ab") as out:
+            return subprocess.Popen(
+                self._command(), env=self._environment(), cwd=self._directory, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+
+    def _all(self) -> list[int]:
+        return processes.all_marked(self._mark)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process and self._process.poll() is None:

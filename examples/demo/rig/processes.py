@@ -31,6 +31,14 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+def session(pid: int) -> int | None:
+    """Return the id of the session that a process belongs to; None where there is no such process."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
 def is_ours(pid: int, directory: Path) -> bool:
     """Tell whether a running process carries this directory's mark."""
     try:

@@ -1,29 +1,28 @@
-"""MLflow servers that several files share: real ones once, for a start takes seven seconds, and small stand-ins."""
+"""MLflow servers that several files share: real ones, each begun once, and small stand-ins."""
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 from demo.rig.mlflow_server import MlflowServer
 
-from tests.adapters.mlflow.servers import PASSWORD, Proxied
+from tests.adapters.mlflow.servers import PASSWORD, WarmProxied
 from tests.adapters.mlflow.small_mlflow import SmallMlflow
 from tests.adapters.mlflow.standin import Standin
+from tests.warm_mlflow import Warm, WarmMlflow
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+def guarded(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """A server that lets nobody in without a login."""
     pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
-    with MlflowServer(sys.executable, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
+    with Warm(loaded_mlflow, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+def proxied(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """A server that keeps the runs' artifacts itself."""
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
-    with Proxied(sys.executable, tmp_path_factory.mktemp("proxied")) as server:
+    with WarmProxied(loaded_mlflow, tmp_path_factory.mktemp("proxied")) as server:
         yield server
 
 

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from demo.rig.mlflow_server import MlflowServer
 
+from tests.warm_mlflow import Warm
+
 PASSWORD = "a-long-password-of-tests"
 _PROXIED = "mlflow-artifacts:/"
 
@@ -20,6 +22,10 @@ class Proxied(MlflowServer):
         at = command.index("--default-artifact-root")
         command[at : at + 2] = ["--serve-artifacts", "--artifacts-destination", str(self.database.parent / "kept")]
         return command
+
+
+class WarmProxied(Warm, Proxied):
+    """The same, begun as a fork."""
 
 
 def upload(uri: str, location: str, files: Mapping[str, int]) -> None:

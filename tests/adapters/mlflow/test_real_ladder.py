@@ -31,6 +31,7 @@ from tests.adapters.mlflow.tracker import FixedClock, Tracker
 from tests.contracts import datasets_contract as datasets
 from tests.contracts.metrics_contract import METRIC, MetricsContract
 from tests.store import postgres
+from tests.warm_mlflow import Warm, WarmMlflow
 
 pytestmark = pytest.mark.mlflow
 
@@ -44,11 +45,11 @@ WAYS = {
 WORKSPACE = "team-a"
 
 
-class OnPostgresql(MlflowServer):
+class OnPostgresql(Warm):
     """The same server with its runs in PostgreSQL."""
 
-    def __init__(self, python: str, directory: Path, socket: str) -> None:
-        super().__init__(python, directory)
+    def __init__(self, warm: WarmMlflow, directory: Path, socket: str) -> None:
+        super().__init__(warm, directory)
         self.store = f"postgresql+psycopg://tests@/postgres?host={socket}"
 
     def _command(self) -> list[str]:
@@ -58,21 +59,20 @@ class OnPostgresql(MlflowServer):
 
 
 class WithWorkspaces(MlflowServer):
-    """The same server with workspaces."""
+    """The same server with workspaces; never a fork: which routes there are is decided where MLflow is loaded."""
 
     def _command(self) -> list[str]:
         return [*super()._command(), "--enable-workspaces"]
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
+def postgresql_server(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     with ExitStack() as stack:
         try:
             socket = stack.enter_context(postgres.server())
         except postgres.NotHere as reason:
             pytest.skip(f"PostgreSQL: {reason}")
-        yield stack.enter_context(OnPostgresql(sys.executable, tmp_path_factory.mktemp("mlflow-pg"), socket))
+        yield stack.enter_context(OnPostgresql(loaded_mlflow, tmp_path_factory.mktemp("mlflow-pg"), socket))
 
 
 @pytest.fixture(scope="module")
