@@ -7,11 +7,19 @@ import pytest
 from demo.rig.mlflow_server import MlflowServer
 from hypothesis import HealthCheck, settings
 
-from tests.e2e.fixtures import cluster, made_store, make_site, reachable_directory, slurm_machine, slurm_users
+from tests.e2e.fixtures import (
+    cluster,
+    loaded,
+    made_store,
+    make_site,
+    reachable_directory,
+    slurm_machine,
+    slurm_users,
+)
 from tests.warm_mlflow import Warm, WarmMlflow, warm_mlflow
 
 # One cluster for the folders that need one: fixtures imported twice would start two.
-__all__ = ["cluster", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
+__all__ = ["cluster", "loaded", "made_store", "make_site", "reachable_directory", "slurm_machine", "slurm_users"]
 
 # Looking for garbage as often as Python does takes more than half of the time in which a worker collects the tests.
 gc.set_threshold(50_000, 20, 20)

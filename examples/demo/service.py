@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Protocol, Self
 
 from evalstopd.store.sql import SqlStore
 
@@ -48,6 +48,17 @@ class Book:
         return read
 
 
+class Process(Protocol):
+    """What a service needs of a process that it began."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Service:
     """Keeper and daemon below one directory. `settings` are those of the daemon, as TOML sections.
 
@@ -72,7 +83,7 @@ class Service:
         self._settings = settings
         self._made = made
         self._keeper: subprocess.Popen[bytes] | None = None
-        self._daemon: subprocess.Popen[bytes] | None = None
+        self._daemon: Process | None = None
 
     @property
     def config(self) -> Path:
@@ -178,15 +189,18 @@ class Service:
             notify.bind(str(ready))
             ready.chmod(0o666)
             notify.settimeout(START_S)
-            self._daemon = subprocess.Popen(
-                _as_daemon(program), env={**self.environment, "NOTIFY_SOCKET": str(ready)}, cwd=self.directory,
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+            self._daemon = self._begin(program, {**self.environment, "NOTIFY_SOCKET": str(ready)}, out)
             try:
                 while b"READY=1" not in notify.recv(4096):
                     pass
             except TimeoutError:
                 raise RigError(f"the daemon does not say that it is ready: {last_lines(self.log)}") from None
+
+    def _begin(self, program: list[str], environment: Mapping[str, str], out: IO[bytes]) -> Process:
+        return subprocess.Popen(
+            _as_daemon(program), env=environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True,
+        )  # fmt: skip
 
     def daemon_ended(self, within_s: float = END_S) -> int | None:
         """Wait for the daemon to end by itself; return its exit code, None if it still runs."""
@@ -241,7 +255,7 @@ def _as_daemon(program: list[str]) -> list[str]:
     return ["setpriv", *ids, "--clear-groups", "--no-new-privs", "--", *program]
 
 
-def _end(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> int | None:
+def _end(process: Process | None, number: signal.Signals) -> int | None:
     if process is None:
         return None
     if process.poll() is None:

@@ -14,9 +14,9 @@ from demo.rig.places import new_reachable_directory
 from demo.service import Service
 
 from tests.e2e.site import METRIC, Site
+from tests.e2e.warm_service import KEEPER, Loaded, WarmService, begin_loading
 
 ACCOUNT = "ml"
-KEEPER = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
 
 
 @pytest.fixture(scope="session")
@@ -60,19 +60,30 @@ def made_store(cluster: Cluster, reachable_directory: Path) -> Path:
     return service.database
 
 
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[Loaded]:
+    """A process that has loaded evalstopd, whose forks are daemons and commands."""
+    with begin_loading() as running:
+        yield running
+
+
 @pytest.fixture
 def make_site(
+    loaded: Loaded,
     cluster: Cluster,
     mlflow_server: MlflowServer,
     reachable_directory: Path,
     made_store: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., Site]]:
-    """A maker of sites: `make_site(start=True, SECTION={...})` has a daemon in enforce mode unless told otherwise."""
+    """A maker of sites: `make_site(start=True, SECTION={...})` has a daemon in enforce mode unless told otherwise.
+
+    A `cold` one starts an interpreter for the daemon and for each command, as a site does.
+    """
     made: list[Site] = []
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60]
 
-    def make(*, start: bool = True, **changes: Mapping[str, object]) -> Site:
+    def make(*, start: bool = True, cold: bool = False, **changes: Mapping[str, object]) -> Site:
         settings: dict[str, dict[str, object]] = {
             "rules": {"rung": "enforce", "rule": "k-declines:k=2", "metric": METRIC, "mode": "max"},
             "enforce": {"override": "a test", "notice_s": 0},
@@ -86,7 +97,12 @@ def make_site(
         }
         for section, values in changes.items():
             settings.setdefault(section, {}).update(values)
-        service = Service(reachable_directory / name, cluster, sys.executable, KEEPER, settings, made_store)
+        place = reachable_directory / name
+        service = (
+            Service(place, cluster, sys.executable, KEEPER, settings, made_store)
+            if cold
+            else WarmService(loaded, place, cluster, settings, made_store)
+        )
         service.__enter__()
         made.append(Site(cluster, mlflow_server, service))
         if start:

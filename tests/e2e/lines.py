@@ -1,7 +1,6 @@
 """A queue on a real cluster for tests of its order: a blocker that holds all GPUs, jobs that wait, who started when."""
 
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +11,8 @@ from demo.rig.cluster import Cluster
 from demo.service import Service
 
 from evalstopd.core.shift import Shift
+from tests.e2e.warm_service import Loaded, WarmService
 
-KEEPER = Path(__file__).parents[2] / "evalstopd" / "keeper" / "keeper.py"
 WHOLE = ("--gpus=8", "--nodes=2", "--chdir=/", "--output=/dev/null")
 # Nobody listens there: no job of these tests names a run.
 NO_MLFLOW = "http://127.0.0.1:9"
@@ -131,7 +130,9 @@ def basic_priority(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def lines(cluster: Cluster, directory: Path, store: Path, **changes: Mapping[str, object]) -> Iterator[Lines]:
+def lines(
+    loaded: Loaded, cluster: Cluster, directory: Path, store: Path, **changes: Mapping[str, object]
+) -> Iterator[Lines]:
     """Yield the queue, with a service on a copy of the store, its daemon not started; at the end no job is left."""
     settings: dict[str, dict[str, object]] = {
         "mlflow": {"tracking_uri": NO_MLFLOW, "time_limit_s": 2.0},
@@ -142,7 +143,7 @@ def lines(cluster: Cluster, directory: Path, store: Path, **changes: Mapping[str
     }
     for section, values in changes.items():
         settings.setdefault(section, {}).update(values)
-    service = Service(directory, cluster, sys.executable, KEEPER, settings, store)
+    service = WarmService(loaded, directory, cluster, settings, store)
     service.prepare()
     made = Lines(cluster, service)
     try:

@@ -23,7 +23,7 @@ MakeSite = Callable[..., Site]
 
 def test_an_over_optimising_job_is_stopped_its_best_kept_and_its_gpus_go_on(make_site: MakeSite) -> None:
     """Issue, case 1: stop after the k-th decline, pinned best although rotated, next job, words that agree."""
-    site = make_site()
+    site = make_site(cold=True)
     falling, rising = site.train(ALICE, FALL), site.train(BOB, RISE)
     waiting = site.cluster.sbatch(BOB, "#!/bin/sh\nsleep 30\n", "--gpus=4", "--nodes=1")
     site.wait(lambda: {"told", "handed"} <= site.kinds(falling), "the stop and its heirs")
@@ -261,13 +261,13 @@ def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite
 
 def test_sigterm_ends_the_daemon_cleanly(make_site: MakeSite) -> None:
     """The daemon says READY as systemd wants it (the rig waits for it), and exits with 0 at SIGTERM."""
-    site = make_site()
+    site = make_site(cold=True)
 
     assert site.service.stop_daemon() == 0
 
 
 def test_check_says_in_plain_words_what_is_wrong(make_site: MakeSite, broken_mlflow: str) -> None:
-    site = make_site()
+    site = make_site(cold=True)
     assert all(each["good"] for each in site.service.json("check"))
     site.service.configure(mlflow={"tracking_uri": broken_mlflow}, keeper={"socket": "/nowhere/keeper.sock"})
     site.service.kill_switch.touch()

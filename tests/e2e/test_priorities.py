@@ -9,14 +9,15 @@ from demo.rig.cluster import Cluster
 
 from evalstopd.core.shift import ShiftState
 from tests.e2e.lines import Lines, basic_priority, lines
+from tests.e2e.warm_service import Loaded
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root, pytest.mark.slow]
 ALICE, BOB = users.ALICE, users.BOB
 
 
 @pytest.fixture(name="queue")
-def _queue(cluster: Cluster, reachable_directory: Path, made_store: Path) -> Iterator[Lines]:
-    with lines(cluster, reachable_directory / "lines", made_store) as made:
+def _queue(cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded) -> Iterator[Lines]:
+    with lines(loaded, cluster, reachable_directory / "lines", made_store) as made:
         yield made
 
 
@@ -58,9 +59,9 @@ def three(queue: Lines) -> tuple[str, str, str]:
 
 
 def test_fifo_keeps_the_order_of_submission_against_multifactor(
-    cluster: Cluster, reachable_directory: Path, made_store: Path
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
 ) -> None:
-    with lines(cluster, reachable_directory / "lines", made_store, priorities={"policy": "fifo"}) as queue:
+    with lines(loaded, cluster, reachable_directory / "lines", made_store, priorities={"policy": "fifo"}) as queue:
         blocker = queue.block()
         first, second = queue.submit(ALICE), queue.submit(BOB)
         queue.weigh(first, -50)
@@ -72,10 +73,10 @@ def test_fifo_keeps_the_order_of_submission_against_multifactor(
 
 
 def test_srtf_lets_the_job_with_less_left_start_first(
-    cluster: Cluster, reachable_directory: Path, made_store: Path
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
 ) -> None:
     """By Slurm's own word and by submit time the other one would be first, by time limit they are equal."""
-    with lines(cluster, reachable_directory / "lines", made_store, priorities={"policy": "srtf-est"}) as queue:
+    with lines(loaded, cluster, reachable_directory / "lines", made_store, priorities={"policy": "srtf-est"}) as queue:
         again = queue.requeued(ALICE, 10, runs_s=3)
         blocker, fresh = queue.submit(ALICE, seconds=3600), queue.submit(BOB, limit=10)
         queue.cluster.run("scontrol", "update", f"JobId={blocker}", "Nice=-1000")
@@ -90,10 +91,10 @@ def test_srtf_lets_the_job_with_less_left_start_first(
 
 
 def test_las_lets_the_job_start_first_that_has_had_less(
-    cluster: Cluster, reachable_directory: Path, made_store: Path
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
 ) -> None:
     with lines(
-        cluster, reachable_directory / "lines", made_store, priorities={"policy": "las:first=8,second=16"}
+        loaded, cluster, reachable_directory / "lines", made_store, priorities={"policy": "las:first=8,second=16"}
     ) as queue:
         again = queue.requeued(ALICE, 10, runs_s=4)
         blocker = queue.submit(ALICE, seconds=3600)
@@ -111,9 +112,11 @@ def test_las_lets_the_job_start_first_that_has_had_less(
 
 @pytest.mark.parametrize("mechanism", ["nice", "priority"])
 def test_reconfigured_and_restarted_in_between_nothing_is_lost_or_repeated(
-    cluster: Cluster, reachable_directory: Path, made_store: Path, mechanism: str
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded, mechanism: str
 ) -> None:
-    with lines(cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}) as queue:
+    with lines(
+        loaded, cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}
+    ) as queue:
         queue.block()
         long, short, middle = three(queue)
         own = queue.submit(BOB, "--nice=30", limit=60)
@@ -139,8 +142,10 @@ def test_reconfigured_and_restarted_in_between_nothing_is_lost_or_repeated(
         assert queue.shifts() == ()
 
 
-def test_under_basic_priority_too(cluster: Cluster, reachable_directory: Path, made_store: Path) -> None:
-    with basic_priority(cluster), lines(cluster, reachable_directory / "lines", made_store) as queue:
+def test_under_basic_priority_too(
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
+) -> None:
+    with basic_priority(cluster), lines(loaded, cluster, reachable_directory / "lines", made_store) as queue:
         queue.wait(lambda: "idle" in cluster.run("sinfo", "-h", "-o", "%T"), "the nodes are back")
         blocker = queue.block()
         jobs = three(queue)
@@ -183,13 +188,13 @@ def above(queue: Lines, other: str, *jobs: str) -> int:
 
 
 def test_nobody_gains_on_jobs_that_are_not_governed(
-    cluster: Cluster, reachable_directory: Path, made_store: Path
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
 ) -> None:
     """By resubmitting, or by resetting what the daemon set: as many stand before a stranger's job as would anyway."""
     cluster.add_account("free")
     cluster.add_user(BOB, "free")
     changes = {"rules": {"exempt_accounts": ["free"]}, "priorities": {"reassert": 1}}
-    with lines(cluster, reachable_directory / "lines", made_store, **changes) as queue:
+    with lines(loaded, cluster, reachable_directory / "lines", made_store, **changes) as queue:
         queue.block()
         long = queue.submit(ALICE, limit=50)
         other = queue.submit(BOB, "--account=free", "--nice=20", limit=90)
@@ -239,9 +244,11 @@ def test_a_job_with_a_nice_of_its_own_lends_nobody_its_place(queue: Lines) -> No
 @pytest.mark.parametrize("mechanism", ["nice", "priority"])
 @pytest.mark.parametrize("leaves", ["Dependency=afterany:{blocker}", "StartTime=now+1hour", "held"])
 def test_who_leaves_the_line_is_given_back_what_he_had(
-    cluster: Cluster, reachable_directory: Path, made_store: Path, mechanism: str, leaves: str
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded, mechanism: str, leaves: str
 ) -> None:
-    with lines(cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}) as queue:
+    with lines(
+        loaded, cluster, reachable_directory / "lines", made_store, priorities={"mechanism": mechanism}
+    ) as queue:
         blocker = queue.block()
         long, short, middle = three(queue)
         queue.service.start_daemon()
@@ -274,11 +281,11 @@ def test_after_a_change_of_the_lever_the_order_goes_on(queue: Lines) -> None:
 
 
 def test_without_the_right_one_clear_line_and_nothing_is_half_done(
-    cluster: Cluster, reachable_directory: Path, made_store: Path
+    cluster: Cluster, reachable_directory: Path, made_store: Path, loaded: Loaded
 ) -> None:
     cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=None")
     try:
-        with lines(cluster, reachable_directory / "lines", made_store) as queue:
+        with lines(loaded, cluster, reachable_directory / "lines", made_store) as queue:
             queue.block()
             jobs = three(queue)
             checked = {row["what"]: row for row in queue.service.json("check")}
