@@ -16,6 +16,7 @@ from tests.e2e.fixtures import (
     slurm_machine,
     slurm_users,
 )
+from tests.installed import NO_MLFLOW, need
 from tests.warm_mlflow import Warm, WarmMlflow, warm_mlflow
 
 # One cluster for the folders that need one: fixtures imported twice would start two.
@@ -75,7 +76,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(scope="session")
 def loaded_mlflow() -> Iterator[WarmMlflow]:
     """A process that has loaded MLflow, whose forks are servers."""
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
+    need("mlflow", NO_MLFLOW)
     with warm_mlflow() as warm:
         yield warm
 

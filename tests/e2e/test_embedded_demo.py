@@ -11,6 +11,8 @@ import pytest
 from demo.rig.places import new_reachable_directory
 from mini_rlhf.seeds import HACKING_SEEDS
 
+from tests.installed import need
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STRANGER = 45678  # a uid without an account: there need not be one
 
@@ -39,7 +41,7 @@ def running_in(directory: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [True, False])
 def test_the_over_optimising_runs_are_stopped_and_kept_and_nothing_is_left_running(place: Path, root: bool) -> None:
-    pytest.importorskip("mlflow", reason="DEMO TEST SKIPPED: mlflow is not installed")
+    need("mlflow", "DEMO TEST SKIPPED: mlflow is not installed")
     if root and os.getuid():
         pytest.skip("DEMO TEST SKIPPED: needs root")
     other = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 and not root else {}

@@ -8,13 +8,14 @@ from demo.rig.mlflow_server import MlflowServer
 from tests.adapters.mlflow.servers import PASSWORD, WarmProxied
 from tests.adapters.mlflow.small_mlflow import SmallMlflow
 from tests.adapters.mlflow.standin import Standin
+from tests.installed import need
 from tests.warm_mlflow import Warm, WarmMlflow
 
 
 @pytest.fixture(scope="session")
 def guarded(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """A server that lets nobody in without a login."""
-    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
+    need("flask_wtf", "MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
     with Warm(loaded_mlflow, tmp_path_factory.mktemp("guarded"), password=PASSWORD) as server:
         yield server
 

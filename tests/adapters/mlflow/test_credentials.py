@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import Misconfigured, Unavailable
 from tests.adapters.mlflow.standin import Standin, plain
 from tests.adapters.notify.certificate import loopback
+from tests.installed import NO_MLFLOW, need
 
 URI = "https://tracker.example"
 LOGIN = {"MLFLOW_TRACKING_USERNAME": "s3name", "MLFLOW_TRACKING_PASSWORD": "s3word"}
@@ -209,11 +211,33 @@ def test_a_folder_of_authorities_is_taken_as_mlflow_takes_it(tmp_path: Path):
 
 
 _MLFLOWS = """
-import json
+import json, os, sys
 from mlflow.utils.credentials import get_default_host_creds
-creds = get_default_host_creds("https://tracker.example")
-print(json.dumps([creds.username, creds.password, creds.token, creds.client_cert_path, creds.server_cert_path]))
+for line in sys.stdin:
+    os.environ.clear()
+    os.environ.update(json.loads(line))
+    creds = get_default_host_creds("https://tracker.example")
+    found = [creds.username, creds.password, creds.token, creds.client_cert_path, creds.server_cert_path]
+    print(json.dumps(found), flush=True)
 """
+Helper = Callable[[Mapping[str, str]], list[str]]
+
+
+@pytest.fixture(scope="module")
+def mlflows() -> Iterator[Helper]:
+    """MLflow's private helper: it reads each environment anew, and is loaded once."""
+    need("mlflow", NO_MLFLOW)
+    command = [sys.executable, "-W", "ignore", "-c", _MLFLOWS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        asking, answers = process.stdin, process.stdout
+        assert asking is not None
+        assert answers is not None
+
+        def ask(environment: Mapping[str, str]) -> list[str]:
+            print(json.dumps(dict(environment)), file=asking, flush=True)
+            return [value or "" for value in json.loads(answers.readline())]
+
+        yield ask
 
 
 @pytest.mark.mlflow
@@ -226,14 +250,10 @@ print(json.dumps([creds.username, creds.password, creds.token, creds.client_cert
         {"MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca", "MLFLOW_TRACKING_CLIENT_CERT_PATH": "/cert"},
     ],
 )
-def test_it_reads_what_mlflow_itself_reads(home: Path, environment: dict[str, str]):
+def test_it_reads_what_mlflow_itself_reads(home: Path, environment: dict[str, str], mlflows: Helper):
     """The contract with MLflow's private helper, which is run here and never by the daemon."""
-    pytest.importorskip("mlflow", reason="MLFLOW TESTS SKIPPED: mlflow is not installed")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
     given = {**kept, "HOME": str(home), **environment}
-    answer = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _MLFLOWS], env=given, stdout=subprocess.PIPE, check=True
-    )
     ours = completed(Server(URI), given).server
-    theirs = [value or "" for value in json.loads(answer.stdout.splitlines()[-1])]
+    theirs = mlflows(given)
     assert [*login(ours), ours.client_cert, ours.ca_file] == theirs

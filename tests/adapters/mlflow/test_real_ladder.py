@@ -30,6 +30,7 @@ from tests.adapters.mlflow.test_datasets import RealWorld
 from tests.adapters.mlflow.tracker import FixedClock, Tracker
 from tests.contracts import datasets_contract as datasets
 from tests.contracts.metrics_contract import METRIC, MetricsContract
+from tests.installed import need_mlflow
 from tests.store import postgres
 from tests.warm_mlflow import Warm, WarmMlflow
 
@@ -78,9 +79,7 @@ def postgresql_server(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPa
 @pytest.fixture(scope="module")
 def divided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """A server with workspaces, where runs of another one are not there."""
-    version = tuple(map(int, pytest.importorskip("mlflow").__version__.split(".")[:2]))
-    if version < (3, 10):
-        pytest.skip(f"MLFLOW TESTS SKIPPED: MLflow {version} has no workspaces")
+    need_mlflow((3, 10), "has no workspaces")
     with WithWorkspaces(sys.executable, tmp_path_factory.mktemp("divided")) as server:
         made = httpx.post(f"{server.uri}/api/3.0/mlflow/workspaces", json={"name": WORKSPACE}, timeout=60)
         made.raise_for_status()
@@ -189,9 +188,7 @@ def test_a_workspace_that_is_not_there_is_said_and_no_run_is_taken_for_unknown(d
 
 def test_a_server_without_workspaces_says_what_to_leave_empty(mlflow_server: MlflowServer):
     """It answers HTTP 500."""
-    version = tuple(map(int, pytest.importorskip("mlflow").__version__.split(".")[:2]))
-    if version < (3, 10):
-        pytest.skip(f"MLFLOW TESTS SKIPPED: MLflow {version} does not know the word")
+    need_mlflow((3, 10), "does not know the word")
     _no_workspace(mlflow_server.uri, "team-a", "this server has no workspaces, so leave mlflow.workspace")
 
 

@@ -23,6 +23,7 @@ from evalstopd.errors import Rejected
 from evalstopd.ports import Promoted, Registered
 from tests.adapters.mlflow.servers import upload
 from tests.contracts.registry_contract import KEY, RegistryContract, promoted
+from tests.installed import need
 from tests.warm_mlflow import Warm, WarmMlflow
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.xdist_group("proxied")]
@@ -193,7 +194,7 @@ def test_an_empty_model_of_somebody_elses_is_left_alone(world: World):
 @pytest.fixture(scope="module")
 def guarded(loaded_mlflow: WarmMlflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     """A server with rights, where a user may do with a model what he likes once he made it, and nothing before."""
-    pytest.importorskip("flask_wtf", reason="MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
+    need("flask_wtf", "MLFLOW TESTS SKIPPED: basic-auth needs Flask-WTF (mlflow[auth])")
     with Warm(loaded_mlflow, tmp_path_factory.mktemp("guarded-registry"), password=PASSWORD) as server:
         admin = httpx.Client(auth=("admin", PASSWORD), timeout=60, trust_env=False)
         with admin:
