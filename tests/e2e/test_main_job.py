@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from demo.rig import users
@@ -184,8 +185,8 @@ def test_a_tick_by_hand_tells_by_its_exit_code_that_mlflow_could_not_be_read(
     site.wait(lambda: site.service.command("tick").returncode == 0 and site.evals(job) > 0, "a pass that reads it")
     mlflow_server.kill()
     try:
-        done = site.service.command("tick", "--json")
-        dry = site.service.command("tick", "--dry-run")
+        done = pass_that_asks(site)
+        dry = pass_that_asks(site, "--dry-run")
     finally:
         mlflow_server.start()
     said = json.loads(done.stdout)
@@ -194,6 +195,18 @@ def test_a_tick_by_hand_tells_by_its_exit_code_that_mlflow_could_not_be_read(
     assert "cannot connect" in said["summary"]
     assert dry.returncode == 3
     assert site.service.command("tick").returncode == 0
+
+
+def pass_that_asks(site: Site, *options: str) -> CompletedProcess[str]:
+    """Make passes until the job is due to be read; return the last one."""
+    passes: list[CompletedProcess[str]] = []
+
+    def asked() -> bool:
+        passes.append(site.service.command("tick", "--json", *options))
+        return bool(json.loads(passes[-1].stdout)["mlflow"] != "not asked")
+
+    site.wait(asked, "a pass that asks MLflow")
+    return passes[-1]
 
 
 class Error500(BaseHTTPRequestHandler):

@@ -26,7 +26,7 @@ class Begun:
     """A command that was begun: as much of `subprocess.Popen` as a service needs."""
 
     def __init__(self, told: int, words: Sequence[str]) -> None:
-        self._told = os.fdopen(told, "rb", buffering=0)
+        self._told = told
         self._words = list(words)
         self._said = b""
         while b"\n" not in self._said:
@@ -54,9 +54,11 @@ class Begun:
         self.send_signal(9)
 
     def _read(self) -> None:
-        said = os.read(self._told.fileno(), 100)
+        said = os.read(self._told, 100)
         assert said, f"nobody tells how {self._words} ended"
         self._said += said
+        if self._code() is not None:
+            os.close(self._told)
 
     def _code(self) -> int | None:
         ended = self._said.partition(b"\n")[2]
