@@ -56,9 +56,9 @@ def test_accounting_away_while_a_stop_is_under_way_and_a_job_ends(make_site: Mak
     since = place_in_log(site)
     with site.cluster.accounting_hangs() if how == "hangs" else site.cluster.accounting_down():
         falling = site.train(users.ALICE, FALL, *options, more="--linger-s 600")
-        site.wait(lambda: confirmed(site, falling), "the stop, confirmed by the controller", 180)
-        site.wait(lambda: ended(site, ending), "the end of the other job", 180)
-    site.wait(lambda: site.accounted(falling) == "CANCELLED", "accounting caught up", 180)
+        site.wait(lambda: confirmed(site, falling), "the stop, confirmed by the controller", 90)
+        site.wait(lambda: ended(site, ending), "the end of the other job", 90)
+    site.wait(lambda: site.accounted(falling) == "CANCELLED", "accounting caught up", 90)
 
     assert ended(site, ending) == "COMPLETED"
     assert site.intents(falling)[0].cancel_tries == 1
