@@ -4,6 +4,8 @@ PY = $(BASE)/venv/bin/python
 CORES = $(shell nproc)
 # Many tests wait for processes and servers more than they work: so more workers than cores.
 WORKERS ?= $(shell expr 2 \* $(CORES))
+# Those on real parts wait most of all: for paces, notices, and Slurm's whole seconds.
+REAL_WORKERS ?= $(shell expr 3 \* $(WORKERS) / 2)
 # Where it is forbidden, each worker and each command of ours compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Its tests are skipped, and say so, where it could not be made.
@@ -53,7 +55,7 @@ fast:
 
 # Each worker has a cluster and a server; the tests of a file stay together, or of a server (xdist_group).
 real:
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	$(PY) -m pytest -q -n $(REAL_WORKERS) --dist loadgroup --no-loadscope-reorder \
 	  -m "(slurm or mlflow) and not trainers and not timed" $(PYTEST)
 
 timed:
@@ -66,7 +68,7 @@ trained:
 	@[ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ] && tools/environment.sh $(BASE) trainers trainers-venv \
 	  || echo "TRAINERS NOT TESTED: that needs Debian, root and their libraries, which cannot be installed here" >&2
 	python=$(BASE)/trainers-venv/bin/python; [ -x $$python ] || python=$(PY); \
-	  $$python -m pytest -q -m trainers tests/trainers $(PYTEST)
+	  $$python -m pytest -q -n $(CORES) --dist loadgroup -m trainers tests/trainers $(PYTEST)
 
 mlflow2: env mlflow2-venv
 	$(PY) -m pytest -q tests/adapters/mlflow/test_mlflow2.py $(PYTEST)

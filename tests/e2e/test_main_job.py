@@ -250,6 +250,7 @@ def test_mlflow_answering_500_and_well_again(make_site: MakeSite, broken_mlflow:
     assert "no safe checkpoint" in dict(site.events(job))["abandoned"]
 
 
+@pytest.mark.xdist_group("killed daemons")  # a worker's time of their own
 @pytest.mark.parametrize("effect", ["pin", "publish", "cancel", "mark_killed", "tell"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_in_the_middle_of_an_intent_and_started_again(make_site: MakeSite, effect: str, moment: str) -> None:

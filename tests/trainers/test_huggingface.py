@@ -8,7 +8,10 @@ import pytest
 
 from tests.trainers.jobs import ALICE, PATIENCE_S, Jobs
 
-pytestmark = [pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.trainers, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.trainers, pytest.mark.timeout(900),
+    pytest.mark.xdist_group("trainers"),
+]  # fmt: skip
 HEALTHY_EVALS = 50  # 1,000 steps, an eval every 20
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from tests.trainers.jobs import Jobs
 
-pytestmark = [pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.trainers, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.trainers, pytest.mark.timeout(900),
+    pytest.mark.xdist_group("trainers"),
+]  # fmt: skip
 
 
 def test_it_is_stopped_by_the_true_reward_and_goes_on_from_the_kept_checkpoint(
