@@ -20,7 +20,8 @@ from evalstopd.settings import Settings, load_settings, settings_source
 from evalstopd.skew import agreeing
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_checks, make_clock
+from evalstopd.wiring.checks.every import make_checks
+from evalstopd.wiring.host import make_clock
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
 
