@@ -1,5 +1,6 @@
 """Settings: frozen, nested, from TOML, credentials and EVALSTOPD_ variables; an unknown key is refused by name."""
 
+from evalstopd.settings.faults import known_keys
 from evalstopd.settings.judging import (
     BindingSettings,
     CapsSettings,
@@ -22,11 +23,14 @@ from evalstopd.settings.outside import (
     StoreSettings,
 )
 from evalstopd.settings.part import MOST_TICK_S
+from evalstopd.settings.sense import PATHS, SPARE_S
 from evalstopd.settings.waiting import EstimateSettings, PreemptSettings, PrioritySettings
 from evalstopd.settings.whole import Settings
 
 __all__ = [
     "MOST_TICK_S",
+    "PATHS",
+    "SPARE_S",
     "BindingSettings",
     "CapsSettings",
     "DaemonSettings",
@@ -46,6 +50,7 @@ __all__ = [
     "StopActionSettings",
     "StoreSettings",
     "TrustSettings",
+    "known_keys",
     "load_settings",
     "make_preempt",
     "make_priorities",

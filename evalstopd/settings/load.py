@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from evalstopd.errors import Misconfigured, WrongSettings
-from evalstopd.faults import Fault, faults_of, merged, without
-from evalstopd.handed import handed
-from evalstopd.sense import CHECKS
+from evalstopd.settings.faults import Fault, faults_of, merged, without
+from evalstopd.settings.handed import handed
+from evalstopd.settings.sense import CHECKS
 from evalstopd.settings.variables import (
     CONFIG_VARIABLE,
     JSON_WORDS,

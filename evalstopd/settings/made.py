@@ -8,7 +8,7 @@ from evalstopd.core.policies import policy
 from evalstopd.core.preempt import PreemptRules
 from evalstopd.core.rules import ActionRule, Rules
 from evalstopd.core.spec import parse_spec
-from evalstopd.sense import LOSS_AWARE
+from evalstopd.settings.sense import LOSS_AWARE
 from evalstopd.settings.whole import Settings
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from evalstopd.faults import Fault, bad_json, known_keys, nearest, shown, wants_json
+from evalstopd.settings.faults import Fault, bad_json, known_keys, nearest, shown, wants_json
 from evalstopd.settings.whole import PREFIX, Settings
 
 CONFIG_VARIABLE = "EVALSTOPD_CONFIG"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from evalstopd.faults import masked
+from evalstopd.settings.faults import masked
 from evalstopd.settings.judging import (
     BindingSettings,
     CapsSettings,

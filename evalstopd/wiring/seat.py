@@ -11,8 +11,7 @@ from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, TickReport
-from evalstopd.sense import SPARE_S
-from evalstopd.settings import Settings
+from evalstopd.settings import SPARE_S, Settings
 from evalstopd.store.lock import lock_alone
 from evalstopd.wiring.store import make_store
 
