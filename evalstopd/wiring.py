@@ -511,10 +511,26 @@ def _tracker_clock(settings: Settings) -> str:
 
 def _daemons(settings: Settings) -> str:
     """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
-    rows = daemon_rows(settings)
-    if rows and (missed(rows) or not alive(rows)):
-        raise Unavailable("; ".join(told(rows)))
-    return "; ".join(told(rows))
+    rows, rival = daemon_rows(settings), _rival(settings)
+    said = "; ".join([*rival, *told(rows)])
+    if rival or (rows and (missed(rows) or not alive(rows))):
+        raise Unavailable(said)
+    return said
+
+
+def _rival(settings: Settings) -> list[str]:
+    """Say that a lease of another name leads the cluster; nothing where Slurm does not answer."""
+    try:
+        cluster = make_cluster(settings).queue().cluster
+    except EvalstopError:
+        return []
+    names = make_checked_store(settings).leading(cluster)
+    return [
+        f"the lease {name!a} leads the cluster {cluster!a}, and by these settings it would be {settings.store.lease!a}: "
+        "give all its daemons one name in store.lease"
+        for name in names
+        if name != settings.store.lease
+    ]
 
 
 def daemon_rows(settings: Settings) -> tuple[PulseRow, ...]:

@@ -128,6 +128,22 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     assert "alas" in text
 
 
+def test_a_cluster_that_is_led_under_another_leases_name_is_bad_news(settings: Settings) -> None:
+    """Who starts a daemon by these settings would see it do nothing."""
+    program(settings, "squeue", ":")
+    program(settings, "scontrol", "echo 'ClusterName             = c'")
+    store = SqlStore(settings.store.url)
+    store.claim("other", store.take("other", "b", 600).epoch, "c")
+    store.claim("third", store.take("third", "b", 600).epoch, "elsewhere")
+    good, text = answer_of(settings, "daemon")
+
+    assert not good
+    assert "the lease 'other' leads the cluster 'c', and by these settings it would be 'evalstopd'" in text
+    assert "third" not in text
+    assert answer_of(put(settings, "store", lease="other"), "daemon")[0]
+    store.close()
+
+
 def test_a_second_daemon_that_is_late_is_bad_news_too_unless_it_was_told_to_end(settings: Settings) -> None:
     store, now_s = SqlStore(settings.store.url), make_clock().now_s()
     late = Pulse("evalstopd@b", 8, now_s - 999, now_s - 999, leads=False, version="1", digest="d", summary="")
