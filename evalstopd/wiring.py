@@ -66,7 +66,7 @@ from evalstopd.report.scorecard import (
     enforce_verdict,
     read_scorecard,
 )
-from evalstopd.sense import SPARE_S
+from evalstopd.sense import SPARE_S, told_take_over
 from evalstopd.service import Service
 from evalstopd.settings import Settings, load_settings, make_preempt, make_priorities, make_rules
 from evalstopd.skew import agreeing
@@ -526,7 +526,7 @@ def _rival(settings: Settings) -> list[str]:
         return []
     names = make_checked_store(settings).leading(cluster)
     return [
-        f"the lease {name!a} leads the cluster {cluster!a}, and by these settings it would be {settings.store.lease!a}: "
+        f"the lease {name!a} leads the cluster {cluster!a}, not {settings.store.lease!a}, which these settings name: "
         "give all its daemons one name in store.lease"
         for name in names
         if name != settings.store.lease
@@ -698,6 +698,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("keeper", lambda given: make_keeper(given).ping()),
         ("store", _schema),
         ("daemon", store(_daemons)),
+        ("take-over", told_take_over),
         ("clock of slurmctld", _slurm_clock),
         ("clock of mlflow", tracker(_tracker_clock)),
         ("scorecard", store(_card)),

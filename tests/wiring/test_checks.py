@@ -138,10 +138,37 @@ def test_a_cluster_that_is_led_under_another_leases_name_is_bad_news(settings: S
     good, text = answer_of(settings, "daemon")
 
     assert not good
-    assert "the lease 'other' leads the cluster 'c', and by these settings it would be 'evalstopd'" in text
+    assert "the lease 'other' leads the cluster 'c', not 'evalstopd', which these settings name" in text
     assert "third" not in text
     assert answer_of(put(settings, "store", lease="other"), "daemon")[0]
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "tick_s", "lease_s", "limit_s", "words"),
+    [
+        ("postgresql:///e", 30.0, 15.0, 5.0, "after 20 s at most, four thirds of store.lease_s: within two passes"),
+        ("postgresql:///e", 10.0, 15.0, 5.0, "after 20 s at most, four thirds of store.lease_s: within two passes"),
+        (
+            "postgresql:///e", 9.0, 15.0, 1.0,
+            "more than two passes (daemon.tick_s is 9); a store.lease_s of 13.5 at most would do",
+        ),
+        (
+            "postgresql:///e", 5.0, 15.0, 5.0,
+            "a store.lease_s of 7.5 at most would do, with a slurm.time_limit_s of 1.75 at most",
+        ),
+        ("postgresql:///e", 2.0, 15.0, 5.0, "more than two passes (daemon.tick_s is 2); no lease is so short"),
+        ("sqlite:////e.db", 1.0, 15.0, 5.0, "an SQLite store serves one daemon: none takes over"),
+    ],
+)  # fmt: skip
+def test_how_long_a_take_over_lasts_is_said_and_where_that_is_more_than_two_passes(
+    settings: Settings, url: str, tick_s: float, lease_s: float, limit_s: float, words: str
+) -> None:
+    given = put(put(settings, "store", url=url, lease_s=lease_s), "daemon", tick_s=tick_s)
+    given = put(given, "slurm", time_limit_s=limit_s)
+    good, text = answer_of(given, "take-over")
+    assert good
+    assert text.endswith(words)
 
 
 def test_a_second_daemon_that_is_late_is_bad_news_too_unless_it_was_told_to_end(settings: Settings) -> None:
