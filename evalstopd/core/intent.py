@@ -181,7 +181,8 @@ class Situation:
     restarts together, `same_terms` rule, metric, direction and dataset. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
     it waits there until it is released, `later` how the intent's `held_life` ended. `logged_models` tells whether
-    a logged model may be what the stop rests on.
+    a logged model may be what the stop rests on. `unread` says why the run's points were not read, where that is the
+    run's own (it is deleted, say), not the tracker's.
     """
 
     phase: Phase | None
@@ -199,6 +200,7 @@ class Situation:
     held: bool = False
     later: Ending | None = None
     logged_models: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +421,7 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.rung > intent.rung, f"{_risen(intent, see.rung)}: its next eval decides anew"),
         (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
-        (see.stale, "its evals could not be read for too long"),
+        (see.stale, f"{f'{see.unread}, so ' if see.unread else ''}its evals could not be read for too long"),
     )
     return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.binding import Bound, Proof
+from evalstopd.core.binding import Bound, Proof, Refused
 from evalstopd.core.caps import Decision
 from evalstopd.core.datasets import dataset_of, fits
 from evalstopd.core.intent import REQUEUED_ENDS, Intent, Situation, State, Step, next_step
@@ -111,7 +111,15 @@ class Scene:
             held=job is not None and job.held,
             later=self._later(intent),
             logged_models=watch is not None and self._terms(watch, wishes).logged_models,
+            unread=self._unread(intent.key),
         )
+
+    def _unread(self, key: JobKey) -> str:
+        """Say why the run that the job claims was not read, where the fault is the run's own."""
+        decision, error = self.seen.decisions.get(key), self.seen.unread.get(key)
+        if isinstance(decision, Refused):
+            return decision.text
+        return str(error) if isinstance(error, Rejected) else ""
 
     def was_requeued(self, intent: Intent) -> bool:
         """Tell whether the life that a cancel was asked for is known to have been requeued."""
