@@ -1,8 +1,9 @@
 """Decide and record: from one observation to one transaction, each job for itself."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from evalstopd.core.again import Kind, Return, begun_again
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
 from evalstopd.core.corroborate import Claimed, NoLog, OwnerLog, borne_out
@@ -11,7 +12,7 @@ from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.missing import is_time
-from evalstopd.core.model import JobKey, Point, Rung
+from evalstopd.core.model import JobKey, Point, Rung, is_score
 from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
 from evalstopd.core.rules import Rules
@@ -29,12 +30,14 @@ from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 class Judgement:
     """What one pass decided: the changes to record, and the plan inside them for the acts that follow.
 
-    `cases` are the jobs with an open stop as they were judged.
+    `cases` are the jobs with an open stop as they were judged; `back` those of them whose training began again since,
+    or may have, at a step that was decided on.
     """
 
     changes: Changes
     plan: Plan
     cases: Mapping[JobKey, Case] = field(default_factory=dict)
+    back: Mapping[JobKey, Return] = field(default_factory=dict)
 
     @property
     def decided(self) -> list[tuple[JobKey, Evidence]]:
@@ -74,7 +77,27 @@ def judge(
         bindings=tuple(each.binding for each in judged if each.binding is not None),
         remarks=(*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
-    return Judgement(changes, merged, {one.watch.key: one for each in judged if (one := each.stopping) is not None})
+    cases = {one.watch.key: one for each in judged if (one := each.stopping) is not None}
+    return Judgement(changes, merged, cases, dict(_going_back(cases, bench.known.open_intents)))
+
+
+def _going_back(cases: Mapping[JobKey, Case], opened: Mapping[JobKey, Intent]) -> Iterator[tuple[JobKey, Return]]:
+    """Yield where the training of a job with an open stop began again, or may have, since that was decided."""
+    for key, case in cases.items():
+        intent = opened.get(key)
+        back = None if intent is None else _back(case.points, intent)
+        if back is not None:
+            yield key, back
+
+
+def _back(points: Sequence[Point], intent: Intent) -> Return | None:
+    """Return it, of a job's points of the present life: in the run that was decided on, or in one that came since."""
+    run_id, since_s, up_to = intent.evidence.run_id, intent.created_s, intent.evidence.trigger_step
+    scores = [each for each in points if is_score(each.value)]
+    others = [each.step for each in scores if each.run_id != run_id and each.arrived_s > since_s]
+    if others and min(others) <= up_to:
+        return Return(Kind.RESTART, min(others), 0, 0)
+    return begun_again((each for each in scores if each.run_id == run_id), since_s, up_to)
 
 
 @dataclass(frozen=True, slots=True)

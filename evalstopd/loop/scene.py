@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evalstopd.core.again import Return
 from evalstopd.core.binding import Bound, Proof, Refused
 from evalstopd.core.caps import Decision
 from evalstopd.core.datasets import dataset_of, fits
@@ -27,7 +28,8 @@ class Scene:
     """One pass after its decisions are recorded; `watches` and `pins` are as this pass left them.
 
     `decisions` are those of late, as caps count them; `said` what was remarked on before. `untagged` are the intents,
-    by id, whose runs are to be tagged once the stops of the pass are asked for.
+    by id, whose runs are to be tagged once the stops of the pass are asked for. `back` has the jobs whose training
+    began again since their stop was decided, or may have.
     """
 
     ports: Ports
@@ -42,6 +44,7 @@ class Scene:
     decisions: Sequence[Decision] = ()
     said: frozenset[tuple[str, str]] = frozenset()
     untagged: dict[str, Intent] = field(default_factory=dict)
+    back: Mapping[JobKey, Return] = field(default_factory=dict)
 
     def job(self, intent: Intent) -> Job | None:
         """Return the intent's job as the queue of this pass shows it."""
@@ -112,6 +115,7 @@ class Scene:
             later=self._later(intent),
             logged_models=watch is not None and self._terms(watch, wishes).logged_models,
             unread=self._unread(intent.key),
+            back=self.back.get(intent.key),
         )
 
     def _unread(self, key: JobKey) -> str:

@@ -151,7 +151,8 @@ class Loop:
         ledger = Ledger(self.ports.store, self.ports.clock)
         objections = Objections(self._witness(tally), shares, judgement.cases)
         scene = Scene(
-            self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, objections, decisions, book.said
+            self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, objections, decisions,
+            book.said, back=judgement.back,
         )  # fmt: skip
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)

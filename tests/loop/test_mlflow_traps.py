@@ -58,7 +58,7 @@ def test_a_run_deleted_in_mid_flight_is_refused_and_said():
 
 @pytest.mark.parametrize("how", ["deleted", "purged", "unreachable"])
 def test_a_run_deleted_while_a_notice_is_open_ends_the_stop_and_that_is_what_is_said(how: str):
-    """Deleted, it is still shown; purged (`mlflow gc`), it is unknown; an outage of the tracker is not its own fault."""
+    """Deleted, it is still shown; purged (`mlflow gc`), it is unknown; an outage is no fault of its own."""
     world = World(replace(RULES, notice_s=100_000.0))
     job = world.train("r1")
     log_all(world, RISE_AND_FALL[:5])
