@@ -49,6 +49,7 @@ from evalstopd.lead.fence import fenced
 from evalstopd.lead.lead import Lead
 from evalstopd.lead.seat import LeaseSeat, OwnSeat, Seat
 from evalstopd.loop import Loop, Stance, TickReport
+from evalstopd.loop.folds import Folds
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.lengths import Lengths
 from evalstopd.loop.telling import tell_admin
@@ -92,10 +93,12 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
     """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
     check(settings.store.url)
     seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+    folds = Folds()
     habits = Habits(make_past_jobs(settings), store, SystemClock(), lambda: estimate_days(service.settings))
 
     def make(now: Settings) -> Loop:
-        loop = seated(make_loop(now, stopping, store=store, history=habits.history), seat, now)
+        made = replace(make_loop(now, stopping, store=store, history=habits.history), folds=folds)
+        loop = seated(made, seat, now)
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
