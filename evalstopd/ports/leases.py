@@ -33,6 +33,16 @@ class Leases(Protocol):
     def leader(self, name: str) -> Lease | None:
         """Return the lease as it is, over or not; None if nobody ever had it."""
 
+    def claim(self, name: str, epoch: int, cluster: str) -> None:
+        """Note which cluster is led under this lease. Raises Deposed where that is of another epoch.
+
+        And where another lease that lasts leads it: of two names for one cluster each leader would think itself alone.
+        One that is over loses the cluster, and its holder, should it come back, its epoch: it must claim anew.
+        """
+
+    def leading(self, cluster: str) -> tuple[str, ...]:
+        """Return the names of the leases that lead a cluster now: one, or none."""
+
     def record_as(self, name: str, epoch: int, changes: Changes) -> None:
         """Write as `Store.record` does. Raises Deposed, and writes nothing, where the lease is of another epoch.
 

@@ -48,6 +48,7 @@ class StoreSettings(Part):
     """Where decisions are kept: SQLite on a local disk, or PostgreSQL.
 
     Of the daemons on one PostgreSQL that name the same `lease` one leads; it lasts `lease_s` seconds unless renewed.
+    A take-over lasts four thirds of that at most, so two passes where `lease_s` is up to 1.5 times `daemon.tick_s`.
     `keep_days` is for points and watches of jobs over for so long; 0 keeps them.
     """
 

@@ -130,6 +130,35 @@ def least_lease_s(settings: Settings) -> float:
     return 2 * (settings.slurm.time_limit_s + SPARE_S)
 
 
+def take_over_s(settings: Settings) -> float:
+    """Return how long nobody leads at most once a leader was killed: its lease, and who waits asks every third of it.
+
+    The new leader makes its first pass at once, so nothing of this hangs on the period of the passes.
+    """
+    return settings.store.lease_s * 4 / 3
+
+
+def told_take_over(settings: Settings) -> str:
+    """Say how long a take-over lasts, and where that is more than two passes."""
+    if settings.store.url.startswith("sqlite"):
+        return "an SQLite store serves one daemon: none takes over"
+    takes_s, tick_s = take_over_s(settings), settings.daemon.tick_s
+    said = f"a leader that dies is replaced after {takes_s:.3g} s at most, four thirds of store.lease_s"
+    if takes_s <= 2 * tick_s:
+        return f"{said}: within two passes"
+    return f"{said}: more than two passes (daemon.tick_s is {tick_s:g}); {_within_two(settings)}"
+
+
+def _within_two(settings: Settings) -> str:
+    """Say what would let a take-over end within two passes."""
+    most_s = 1.5 * settings.daemon.tick_s
+    would_do = f"a store.lease_s of {most_s:.3g} at most would do"
+    limit_s = most_s / 2 - SPARE_S
+    if settings.slurm.time_limit_s <= limit_s:
+        return would_do
+    return f"{would_do}, with a slurm.time_limit_s of {limit_s:.3g} at most" if limit_s > 0 else "no lease is so short"
+
+
 def _lease(settings: Settings) -> Iterator[Fault]:
     """Refuse a lease too short to act within; of SQLite's one daemon there is none."""
     least_s = least_lease_s(settings)

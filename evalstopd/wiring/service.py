@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from evalstopd.adapters.system import boottime_s
 from evalstopd.loop import Loop
+from evalstopd.loop.folds import Folds
 from evalstopd.meters.after import AfterPass
 from evalstopd.meters.measured import measured
 from evalstopd.service import Service
@@ -27,10 +28,12 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
     """Return what the daemon runs. Raises as `make_loop` and `make_seat` do."""
     check(settings.store.url)
     seat, store, meters = make_seat(settings), make_store(settings), make_meters(settings)
+    folds = Folds()
     habits = Habits(make_past_jobs(settings), store, make_clock(), lambda: estimate_days(service.settings))
 
     def make(now: Settings) -> Loop:
-        loop = seated(make_loop(now, stopping, store=store, history=habits.history), seat, now)
+        made = replace(make_loop(now, stopping, store=store, history=habits.history), folds=folds)
+        loop = seated(made, seat, now)
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)

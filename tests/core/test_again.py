@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.again import Kind, in_time, returns, standing
+from evalstopd.core.again import Kind, begun_again, in_time, returns, standing
 from evalstopd.core.curve import curve, per_step
 from evalstopd.core.model import Point
 
@@ -178,3 +178,36 @@ def test_a_long_mixture_is_looked_through_without_starting_over_at_each_step(lag
 
     assert len(returns(points)) > 1_400
     assert Counted.compared < 100 * len(points)
+
+
+def again(steps: list[tuple[int, float, float]], since_s: float, up_to: int) -> tuple[str, int] | None:
+    """Return what is said of steps, scores and moments of arrival."""
+    points = [
+        Point("r", step, score, timestamp_ms=number, arrived_s=at_s) for number, (step, score, at_s) in enumerate(steps)
+    ]
+    found = begun_again(reversed(points), since_s, up_to)
+    return (found.kind.value, found.step) if found is not None else None
+
+
+FIRST = [(10, 0.1, 1.0), (20, 0.8, 2.0), (30, 0.6, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        ([], None),
+        ([(40, 0.5, 4.0)], None),
+        ([(10, 0.2, 4.0)], ("open", 10)),
+        ([(10, 0.2, 3.0)], ("open", 10)),
+        ([(10, 0.2, 3.0), (20, 0.2, 4.0)], ("restart", 10)),
+        ([(10, 0.2, 2.0), (20, 0.2, 3.0), (30, 0.2, 4.0)], None),
+        ([(10, 0.2, 4.0), (40, 0.2, 5.0)], None),
+        ([(40, 0.5, 4.0), (50, 0.4, 4.0), (40, 0.6, 5.0), (50, 0.6, 5.0)], None),
+        ([(10, 0.2, 4.0), (20, 0.2, 4.0), (30, 0.2, 4.0), (20, 0.3, 5.0)], ("open", 20)),
+    ],
+)
+def test_what_began_again_since_a_decision_at_a_step_that_it_rests_on(
+    later: list[tuple[int, float, float]], found: tuple[str, int] | None
+) -> None:
+    """Decided at the moment 3, on the steps up to 30."""
+    assert again([*FIRST, *later], 3.0, 30) == found

@@ -6,6 +6,7 @@ from functools import partial
 from evalstopd.checks import Probe, probe
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.settings import Settings
+from evalstopd.settings.sense import told_take_over
 from evalstopd.wiring.checks import site, slurm, store, tracker
 from evalstopd.wiring.keeper import make_keeper
 from evalstopd.wiring.tracker import find_server
@@ -28,6 +29,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("keeper", lambda given: make_keeper(given).ping()),
         ("store", store.schema),
         ("daemon", with_store(store.daemons)),
+        ("take-over", told_take_over),
         ("clock of slurmctld", slurm.clock),
         ("clock of mlflow", with_tracker(tracker.clock)),
         ("scorecard", with_store(store.card)),

@@ -1,13 +1,14 @@
 """What `evalstopd check` asks of the store: whether it is whole, and what is written in it."""
 
 from evalstopd.core.model import Rung
-from evalstopd.errors import Unavailable
+from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.pulse import alive, missed, told
 from evalstopd.report.scorecard import check_enforce, enforce_verdict
 from evalstopd.settings import Settings
 from evalstopd.store.migrate import check_whole, current
 from evalstopd.wiring.pulses import daemon_rows
 from evalstopd.wiring.scorecard import make_scorecard
+from evalstopd.wiring.slurm import make_cluster
 from evalstopd.wiring.store import make_checked_store
 
 
@@ -19,10 +20,26 @@ def schema(settings: Settings) -> str:
 
 def daemons(settings: Settings) -> str:
     """Tell of the daemons on the store; none that is well is bad news only where one has worked, or works."""
-    rows = daemon_rows(settings)
-    if rows and (missed(rows) or not alive(rows)):
-        raise Unavailable("; ".join(told(rows)))
-    return "; ".join(told(rows))
+    rows, rival = daemon_rows(settings), _rival(settings)
+    said = "; ".join([*rival, *told(rows)])
+    if rival or (rows and (missed(rows) or not alive(rows))):
+        raise Unavailable(said)
+    return said
+
+
+def _rival(settings: Settings) -> list[str]:
+    """Say that a lease of another name leads the cluster; nothing where Slurm does not answer."""
+    try:
+        cluster = make_cluster(settings).queue().cluster
+    except EvalstopError:
+        return []
+    names = make_checked_store(settings).leading(cluster)
+    return [
+        f"the lease {name!a} leads the cluster {cluster!a}, not {settings.store.lease!a}, which these settings name: "
+        "give all its daemons one name in store.lease"
+        for name in names
+        if name != settings.store.lease
+    ]
 
 
 def card(settings: Settings) -> str:
