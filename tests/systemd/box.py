@@ -15,7 +15,12 @@ START_S = 60.0
 NAMESPACES = ("--pid", "--mount", "--ipc", "--uts", "--fork", "--mount-proc", "--kill-child")
 # The machine's cgroups, seen in a mount of our own: what the box left there is removed, the deepest first.
 _SWEEP = """mount -t cgroup2 cgroup2 "$1"
-for _ in $(seq 100); do find "$1/$2" -depth -type d -exec rmdir {} + 2>/dev/null; [ -e "$1/$2" ] || break; sleep .1; done"""
+for _ in $(seq 100); do
+  find "$1/$2" -depth -type d -exec rmdir {} + 2>/dev/null
+  [ -e "$1/$2" ] || break
+  sleep .1
+done"""
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 class NoBoxError(Exception):
@@ -33,8 +38,8 @@ class Box:
         enter = ["nsenter", "--target", str(self.init), "--pid", "--mount", "--ipc", "--uts", "--cgroup"]
         account = [] if user == "root" else ["runuser", "-u", user, "--"]
         return subprocess.run(
-            [*enter, *account, "bash", "-euc", f"cd /\n{script}"], env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_S, check=False,
+            [*enter, *account, "bash", "-euc", f"cd /\n{script}"], env=_ENVIRONMENT, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=COMMAND_S, check=False,
         )  # fmt: skip
 
     def done(self, script: str, user: str = "root") -> str:

@@ -1,4 +1,4 @@
-"""The service as the README installs it: its steps run in a booted systemd, beside a real cluster and a real tracker."""
+"""The service as the README installs it: its steps run in a booted systemd, beside a real cluster and tracker."""
 
 import os
 import pwd
@@ -67,8 +67,8 @@ class Installed:
 
     def train(self, scores: str) -> str:
         """Submit a job of alice's that logs these scores; return its id."""
-        script = f"#!/bin/sh\nexec /usr/bin/python3 {self.folder}/trainer.py {self.mlflow.uri} {scores} 2 --linger-s 600\n"
-        return self.cluster.sbatch(users.ALICE, script, "--gpus=1", "--nodes=1")
+        command = f"/usr/bin/python3 {self.folder}/trainer.py {self.mlflow.uri} {scores} 2 --linger-s 600"
+        return self.cluster.sbatch(users.ALICE, f"#!/bin/sh\nexec {command}\n", "--gpus=1", "--nodes=1")
 
     def told(self, job: str) -> str:
         """Return what the journal has of a job."""
@@ -117,7 +117,7 @@ def _install(site: Installed) -> None:
     account, service = STEPS
     box.done(f"cd {SEEN_TREE}\n{account}")
     box.done(
-        f"cd {SEEN_TREE}; install -D -m 644 -t /usr/lib/evalstopd evalstopd/keeper/keeper.py evalstopd/keeper/as_owner.py;"
+        f"cd {SEEN_TREE}; install -D -m 644 -t /usr/lib/evalstopd evalstopd/keeper/{{keeper,as_owner}}.py;"
         "install -m 644 -t /etc/systemd/system systemd/*.service systemd/*.socket; systemctl daemon-reload"
     )
     settings = site.folder / "evalstopd.toml"
