@@ -200,6 +200,8 @@ def test_the_present_life_of_a_watch() -> None:
     )  # fmt: skip
 
     assert lived(watch) == Lived(KEY, Life(1, 200), 5.0, 9.0, 4, Ending("CANCELLED", 8.0))
+    known = lived(replace(watch, user="alice", account="ml", partition="gpu", name="train"))
+    assert (known.user, known.account, known.partition, known.name) == ("alice", "ml", "gpu", "train")
 
 
 def test_the_terms_in_effect_are_those_last_judged_by_or_else_the_first() -> None:
