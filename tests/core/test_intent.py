@@ -309,6 +309,16 @@ def test_a_next_life_that_ended_by_itself_or_at_another_time_is_no_stop(later: E
     assert step == GiveUp(State.ABANDONED, "the job ended by itself before the cancel: REQUEUED")
 
 
+@pytest.mark.parametrize(("ended_s", "stop"), [(48.0, True), (66.0, True), (47.9, False), (66.1, False)])
+def test_where_it_is_not_known_when_the_cancel_was_asked_for_it_was_not_before_the_decision(
+    ended_s: float, stop: bool
+) -> None:
+    later = Ending("CANCELLED", ended_s)
+    step = next_step(replace(NOTED, acted_s=None), replace(NEXT_GONE, later=later), 90.0)
+
+    assert (step == Confirm(later, next_life=True)) is stop
+
+
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.RUNNING, Phase.SUSPENDED])
 def test_a_job_that_lives_on_in_whatever_life_was_not_stopped(phase: Phase) -> None:
     see = replace(NEXT_ENDS, phase=phase, next_life=Life(2, 300), later=CANCELLED_END)
