@@ -151,6 +151,17 @@ def test_a_held_owner_is_counted_himself_whoever_else_had_more_decisions_there()
     assert scopes([*honest, *flood("a", 1, 3, 900)], held) == [BOBS]
 
 
+def test_an_account_that_is_held_beside_one_of_its_owners_is_counted_for_who_has_most_decisions_there() -> None:
+    """Else who floods two accounts, one of which holds another owner too, would trip the site alone."""
+    held = [
+        BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "") for scope in (BOBS, account_scope("a"))
+    ]
+    before = [*flood("a", 1, 3, ago_s=4100), *flood("a", 2, 5, 10, ago_s=4100)]
+
+    assert scopes([*before, *flood("b", 2, 3, 20)], held) == [owner_scope(2, "b")]
+    assert scopes([*before, *flood("b", 3, 3, 20)], held) == [owner_scope(3, "b"), SITE]
+
+
 def test_a_breaker_that_holds_does_not_trip_again_and_after_a_reset_only_on_what_is_new() -> None:
     for scope in (account_scope("a"), BOBS):
         held = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "")
