@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.again import Kind, in_time, returns, standing
+from evalstopd.core.again import Kind, Return, in_time, returns, standing
 from evalstopd.core.curve import curve, per_step
 from evalstopd.core.model import Point
 
@@ -60,6 +60,8 @@ def kinds(*values: tuple[int, float]) -> list[tuple[str, int]]:
         ([(20, 0.9), (60, 0.6), (20, 0.9), (70, 0.7)], [("apart", 20)]),
         ([(10, 0.9), (20, 0.9), (10, 0.9), (60, 0.6)], [("apart", 10)]),
         ([(10, 0.9), (20, 0.9), (15, 0.9), (60, 0.6)], [("apart", 10)]),
+        ([(10, 0.9), (20, 0.9), (30, 0.9), (20, 0.9)], [("restart", 10)]),
+        ([(30, 0.9), (40, 0.9), (10, 0.9)], [("restart", 30), ("open", 10)]),
         ([(10, 0.9), (20, 0.9), (15, 0.9), (30, 0.9), (15, 0.8)], [("restart", 10), ("open", 15)]),
     ],
 )
@@ -67,6 +69,12 @@ def test_what_comes_after_a_step_that_comes_again_tells_what_it_was(
     then: list[tuple[int, float]], found: list[tuple[str, int]]
 ) -> None:
     assert kinds(*LONG_AGO, *then) == found
+
+
+def test_a_going_back_has_its_points_up_to_what_comes_after_it() -> None:
+    points = logged(*LONG_AGO, (20, 0.9), (10, 0.9), (20, 0.8), (60, 0.6), (40, 0.9))
+
+    assert returns(points) == (Return(Kind.APART, 20, 5, 6), Return(Kind.APART, 10, 6, 8), Return(Kind.OPEN, 40, 9, 10))
 
 
 @pytest.mark.parametrize(
