@@ -483,6 +483,16 @@ def test_a_job_that_goes_on_though_it_was_to_be_cancelled_was_not_stopped_by_us(
     assert step.why.endswith(end)
 
 
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"])
+@pytest.mark.parametrize("tries", [0, 1])
+def test_a_job_that_ended_otherwise_than_by_the_cancel_was_not_stopped_by_us(end: str, tries: int) -> None:
+    ended = replace(GOOD, phase=None, same_life=False, ending=Ending(end, 70.0))
+
+    assert next_step(at(State.CANCELLED, cancel_tries=tries), ended, 71.0) == GiveUp(
+        State.ABANDONED, f"the job ended by itself before the cancel: {end}"
+    )
+
+
 def test_why_a_stop_counts_as_undone_is_said() -> None:
     def how(intent: Intent, see: Situation) -> str:
         step = next_step(intent, see, 99.0)
