@@ -82,7 +82,9 @@ class Site:
         self._uri = uri
         # As barely as the daemon asks: packing and unpacking would make the bare call the slower one.
         bare = {"Accept-Encoding": "identity"}
-        self._client = httpx.Client(base_url=uri, timeout=120, trust_env=False, headers=bare)
+        # The server ends connections that were idle for five seconds.
+        limits = httpx.Limits(keepalive_expiry=2.0)
+        self._client = httpx.Client(base_url=uri, timeout=120, trust_env=False, headers=bare, limits=limits)
         self.http = Counted(Server(uri, timeout_s=60))
         self.passed_s = 0.0
         pace = Pace(workers=WORKERS, seconds=600)

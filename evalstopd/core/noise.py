@@ -50,8 +50,9 @@ def from_curve(scores: Sequence[float]) -> float:
     if len(scores) < _FEWEST:
         return 0.0
     steps = list(map(sub, scores[1:], scores))
-    smallest = min(filter(None, map(abs, steps)), default=0.0)
-    return max(_from_steps(steps), smallest / 2)
+    shown = _from_steps(steps)
+    # The smallest step is not larger than the first, which mostly says enough.
+    return shown if 0 < abs(steps[0]) <= 2 * shown else max(shown, _half_a_step(steps))
 
 
 def from_bends(scores: Sequence[float]) -> float:
@@ -64,8 +65,7 @@ def from_bends(scores: Sequence[float]) -> float:
     if len(scores) < _FEWEST:
         return 0.0
     steps = list(map(sub, scores[1:], scores))
-    smallest = min(filter(None, map(abs, steps)), default=0.0)
-    return max(_sized(steps), smallest / 2)
+    return max(_sized(steps), _half_a_step(steps))
 
 
 def of_evals(evals: Sequence[Eval]) -> float:
@@ -99,6 +99,11 @@ def unfloored(scores: Sequence[float]) -> float:
 def unfloored_bends(scores: Sequence[float]) -> float:
     """Return `from_bends` without its floor."""
     return _sized(list(map(sub, scores[1:], scores))) if len(scores) >= _FEWEST else 0.0
+
+
+def _half_a_step(steps: list[float]) -> float:
+    """Return half the smallest step that is none of 0; 0 without one."""
+    return min(filter(None, map(abs, steps)), default=0.0) / 2
 
 
 def _sized(steps: list[float]) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from demo.rig import users
 from demo.rig.cluster import Cluster
 from demo.rig.mlflow_server import MlflowServer
 from demo.service import Service
@@ -92,8 +93,17 @@ class Site:
 
     def _last_words(self) -> str:
         log = self.service.log.read_text(errors="replace") if self.service.log.exists() else ""
-        queue = self.cluster.squeue("-o", "%i %T %r %Q %N %S")
-        return "\n".join(line for line in log.splitlines() if not line.endswith("nothing to do"))[-6000:] + f"\n{queue}"
+        told = "\n".join(line for line in log.splitlines() if not line.endswith("nothing to do"))[-6000:]
+        return f"{told}\n{self.cluster.squeue('-o', '%i %T %r %Q %N %S')}\n{self._jobs_words()}"
+
+    def _jobs_words(self) -> str:
+        """Return what the jobs of this test printed last, and as what the controller knows them."""
+        known = [line.split() for line in self.cluster.run("scontrol", "-o", "show", "jobs").splitlines()]
+        wanted = ("JobId=", "JobState=", "ExitCode=", "Reason=", "StartTime=", "EndTime=", "Comment=")
+        jobs = "\n".join(" ".join(word for word in words if word.startswith(wanted)) for words in known[-4:])
+        outputs = [path for user in (users.ALICE, users.BOB) for path in self.cluster.work(user).glob("slurm-*.out")]
+        newest = sorted(outputs, key=lambda path: path.stat().st_mtime)[-4:]
+        return jobs + "".join(f"\n{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in newest)
 
     def clear(self) -> None:
         """End every job of the cluster."""

@@ -51,11 +51,13 @@ def test_accounting_away_while_a_stop_is_under_way_and_a_job_ends(make_site: Mak
     site = make_site(slurm=SLURM)
     options = ("--gpus=1", "--nodes=1")
     rising = site.train(users.BOB, RISE, *options, pace_s=0.5, more="--linger-s 600")
-    ending = site.train(users.ALICE, SHORT, *options, pace_s=0.5, more="--linger-s 8")
+    ending = site.train(users.ALICE, SHORT, *options, pace_s=0.5, more="--linger-s 40")
     site.wait(lambda: site.watch(ending) and site.evals(rising), "both jobs watched")
+    # Slurm may refuse a comment while accounting hangs, for as long as that lasts: its run is named before.
+    falling = site.train(users.ALICE, FALL, *options, pace_s=3.0, more="--linger-s 600")
+    site.wait(lambda: best_is_pinned(site, falling), "the best of the falling job is safe")
     since = place_in_log(site)
     with site.cluster.accounting_hangs() if how == "hangs" else site.cluster.accounting_down():
-        falling = site.train(users.ALICE, FALL, *options, more="--linger-s 600")
         site.wait(lambda: confirmed(site, falling), "the stop, confirmed by the controller", 180)
         site.wait(lambda: ended(site, ending), "the end of the other job", 180)
     site.wait(lambda: site.accounted(falling) == "CANCELLED", "accounting caught up", 180)

@@ -108,7 +108,7 @@ def make_run(uri: str, output: str, experiment: str = "0") -> str:
 
 
 def link(run_id: str, words: str) -> None:
-    """Say which run is the job's; a controller that is busy with an accounting that hangs is asked again."""
+    """Say which run is the job's; Slurm's "DB index is being set" (accounting is slow, or hangs) means: ask again."""
     comment = f"mlflow_run={run_id} {words}".strip()
     command, end_s = ["scontrol", "update", f"JobId={job_id()}", f"Comment={comment}"], time.monotonic() + 60
     while subprocess.run(command, check=False).returncode:

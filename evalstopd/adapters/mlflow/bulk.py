@@ -83,10 +83,11 @@ def _rows(answer: Answer, metric: str, run_ids: Sequence[str]) -> dict[str, tupl
     rows: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     for item in fields.items(answer.body.get("metrics"), "list of metrics"):
         row = fields.mapping(item, "metric")
-        found = rows.get(fields.text(row.get("run_id"), "run id"))
+        run_id = fields.text(row.get("run_id"), "run id")
+        found = rows.get(run_id)
         if found is None:
             raise Unavailable("MLflow's answer has points of a run that was not asked for")
         # Databases that compare without regard to case send the points of `Loss` for `loss` as well.
         if fields.text(row.get("key"), "metric name") == metric:
-            found.append(point_of(row, fields.text(row.get("run_id"), "run id")))
+            found.append(point_of(row, run_id))
     return {run_id: tuple(points) for run_id, points in rows.items()}

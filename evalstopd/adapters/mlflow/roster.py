@@ -107,7 +107,7 @@ class Roster:
 
     def _searched(self, now: Pass, run_ids: Sequence[str], view: View) -> _Searched:
         """Return what searches show of these runs."""
-        chunks = list(_chunks(run_ids, search.MOST_IDS))
+        chunks = list(_chunks(run_ids, search.MOST_IDS[view]))
         if not chunks or self._footing is None or not self._footing.holds:
             return _Searched({}, run_ids)
         answers = self._answers(now, chunks, view)
@@ -137,7 +137,7 @@ class Roster:
     def _judge_searches(self, now: Pass) -> None:
         """Leave searching for a while where no search of the pass worked, and the fault was its own.
 
-        One that fails beside others that work costs its own hundred runs a call each, and nobody else.
+        One that fails beside others that work costs its own runs a call each, and nobody else.
         """
         outcomes, self._outcomes = self._outcomes, []
         failure = next(filter(is_its_own, outcomes), None)

@@ -12,10 +12,11 @@ from evalstopd.adapters.mlflow.runs import facts_of
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import EvalstopError
 
-MOST_IDS = 100
+View = Literal["ALL", "ACTIVE_ONLY", "DELETED_ONLY"]
+# Runs of one search: of those that are there, whose answers are long, and of those that are hardly ever: the deleted.
+MOST_IDS: dict[View, int] = {"ALL": 100, "ACTIVE_ONLY": 100, "DELETED_ONLY": 500}
 _MOST_EXPERIMENTS = 5_000
 _PAGE = 1_000
-View = Literal["ALL", "ACTIVE_ONLY", "DELETED_ONLY"]
 
 
 def found(http: Asks, experiments: Sequence[str], run_ids: Sequence[str], view: View) -> dict[str, RunFacts | TooMuch]:

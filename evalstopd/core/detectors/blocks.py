@@ -23,9 +23,10 @@ _GROWS_AFTER = 20
 class _State(NamedTuple):
     """Scores so far, turned so that more is better; sum of squares and number of the standard errors logged.
 
-    `sums[j]` has the sum of each 2^j scores in a row, by the place of the first: `sums[0]` the scores themselves. One
-    more score takes one addition for each list, and no copy: a longer state appends to the lists of the shorter, which
-    looks at its own `seen` scores only. `size` is the block size, `top` the best score.
+    `sums[j]` has the sum of each 2^j scores in a row, by the place of the first: `sums[0]` the scores themselves,
+    `sums[-1]` those of whole blocks. One more score takes one addition for each list, and no copy: a longer state
+    appends to the lists of the shorter, which looks at its own `seen` scores only. `size` is the block size, `top`
+    the best score.
     """
 
     sums: tuple[list[float], ...]
@@ -101,8 +102,8 @@ class Blocks(Detector):
         # Most evals of a run that gets better are its best: that is seen at a tenth of the price.
         if count < _FIRST_VERDICT or (size == 1 and state.at_best):
             return KEEP_GOING
-        fine = _means(state, max(1, size // 2))
-        blocks = fine if size == 1 else _paired(fine)
+        # Sums in place of means, here and below: a block's size is a power of two, by which nothing is rounded.
+        blocks = _blocks(state, size)
         best, factor = best_stretch(blocks), self._factor(count) * (1 + self.caution / len(blocks))
         logged = _logged(state, size)
         if blocks[-1] > best - (self.slow or 1.0) * factor * logged:
@@ -111,7 +112,7 @@ class Blocks(Detector):
         noise = max(self._shown(blocks), logged)
         found = self._judged(blocks, best, factor * noise)
         if found is not None and size > 1:
-            noise = max(noise, self._unfloored(fine) / _SQRT2)
+            noise = max(noise, self._unfloored(_blocks(state, size // 2)) / _SQRT2 * 2)
             found = self._judged(blocks, best, factor * noise)
         if found is None:
             return KEEP_GOING
@@ -120,7 +121,7 @@ class Blocks(Detector):
             # A block of several evals may be low although the newest is as good as any before.
             if state.at_best:
                 return KEEP_GOING
-            return Stop(self._reason((of, size), part * factor * noise, noise, best), of * size)
+            return Stop(self._reason((of, size), part * factor * noise / size, noise / size, best / size), of * size)
         return Declining(low * size, of * size, size)
 
     def _judged(self, blocks: list[float], best: float, margin: float) -> tuple[int, tuple[int, float]] | None:
@@ -151,30 +152,22 @@ class Blocks(Detector):
         return f"{stretch} lies {side} the best stretch ({shown:.6g}) by more than {margin:.3g} (noise {noise:.3g})"
 
 
-def block_size(count: int) -> int:
-    """Return the smallest power of two that leaves at most 24 blocks of so many evals."""
-    size = 1
+def block_size(count: int, size: int = 1) -> int:
+    """Return the smallest power of two, from `size` on, that leaves at most 24 blocks of so many evals."""
     while count // size > _MOST_BLOCKS:
         size *= 2
     return size
 
 
-def _means(state: _State, size: int) -> list[float]:
-    """Return the means of equal blocks, aligned to the newest score; the oldest remainder is dropped."""
-    sums = state.sums[size.bit_length() - 1][state.seen % size : state.seen - size + 1 : size]
-    return [total / size for total in sums] if size > 1 else sums
+def _blocks(state: _State, size: int) -> list[float]:
+    """Return the sums of equal blocks, aligned to the newest score; the oldest remainder is dropped."""
+    return state.sums[size.bit_length() - 1][state.seen % size : state.seen - size + 1 : size]
 
 
 def best_stretch(blocks: list[float]) -> float:
     """Return the highest trailing mean of up to three blocks."""
     threes: Iterator[float] = map(add, map(add, blocks, blocks[1:]), blocks[2:])
     return max(blocks[0], (blocks[0] + blocks[1]) / 2, max(threes) / 3)
-
-
-def _paired(halves: list[float]) -> list[float]:
-    """Return blocks from blocks half as long; an odd one is the oldest and is dropped."""
-    odd = len(halves) % 2
-    return [(a + b) / 2 for a, b in zip(halves[odd::2], halves[odd + 1 :: 2], strict=True)]
 
 
 def _low_blocks(blocks: list[float], best: float, margin: float, most: int) -> int:
@@ -190,7 +183,7 @@ def _low_blocks(blocks: list[float], best: float, margin: float, most: int) -> i
 def _with(state: _State, point: Eval, mode: Mode) -> _State:
     score = point.score if mode is Mode.MAX else -point.score
     seen, top = state.seen + 1, max(state.top, score)
-    size = block_size(seen)
+    size = block_size(seen, state.size)
     sums = _longer(state, score, size)
     error = point.stderr
     if error is None or not is_score(error) or error <= 0:
@@ -199,14 +192,14 @@ def _with(state: _State, point: Eval, mode: Mode) -> _State:
 
 
 def _longer(state: _State, score: float, size: int) -> tuple[list[float], ...]:
-    """Return the sums with one more score, up to those of half a block of `size`."""
+    """Return the sums with one more score, up to those of a block of `size`."""
     sums = state.sums if len(state.sums[0]) == state.seen else _own(state)
     sums[0].append(score)
     width = 1
     for halves, wholes in pairwise(sums):
         wholes.append(halves[-1 - width] + halves[-1])
         width *= 2
-    return sums if size <= 2 * width else (*sums, list(map(add, sums[-1], sums[-1][width:])))
+    return sums if size == width else (*sums, list(map(add, sums[-1], sums[-1][width:])))
 
 
 def _own(state: _State) -> tuple[list[float], ...]:
@@ -215,5 +208,5 @@ def _own(state: _State) -> tuple[list[float], ...]:
 
 
 def _logged(state: _State, size: int) -> float:
-    """Return the standard error of a block of so many evals, as far as it was logged with them."""
-    return math.sqrt(state.squares / state.errors / size) if state.errors else 0.0
+    """Return the standard error of a block's sum of so many evals, as far as it was logged with them."""
+    return math.sqrt(state.squares / state.errors / size) * size if state.errors else 0.0
