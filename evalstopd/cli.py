@@ -106,14 +106,15 @@ def start(
 
 def _open_tracker(config: Path | None) -> object:
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_metrics
+    from evalstopd.wiring.tracker import make_metrics
 
     return make_metrics(load_settings(config))
 
 
 def _open_book(config: Path | None) -> tuple[object, float]:
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock
+    from evalstopd.wiring.host import make_clock
+    from evalstopd.wiring.store import make_checked_store
 
     return make_checked_store(load_settings(config)), make_clock().now_s()
 
@@ -121,7 +122,8 @@ def _open_book(config: Path | None) -> tuple[object, float]:
 def _open_past(config: Path | None, since: str) -> object:
     from evalstopd.report.scorecard.since import since_s
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_clock, read_past
+    from evalstopd.wiring.estimates import read_past
+    from evalstopd.wiring.host import make_clock
 
     now_s = make_clock().now_s()
     return read_past(load_settings(config), since_s(since or "30d", now_s), now_s)
@@ -138,7 +140,7 @@ def run(config: Config = None) -> None:
     from evalstopd.daemon import Daemon
     from evalstopd.log import start_log
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_service
+    from evalstopd.wiring.service import make_service
 
     settings = load_settings(config)
     start_log(settings.daemon.log_level)
@@ -172,7 +174,8 @@ def tick(
     from evalstopd.loop import Tracker
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_loop, tick_alone
+    from evalstopd.wiring.loop import make_loop
+    from evalstopd.wiring.seat import tick_alone
 
     settings = load_settings(config)
     start_log("WARNING")
@@ -193,7 +196,7 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
     """Say in plain words whether everything the daemon needs is there. Changes nothing."""
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings, settings_source
-    from evalstopd.wiring import make_checks
+    from evalstopd.wiring.checks.every import make_checks
 
     results = [probe() for probe in make_checks(load_settings(config), settings_source(config))]
     _print(
@@ -219,7 +222,7 @@ def status(
     from evalstopd.report.render import status_table
     from evalstopd.report.rows import status_rows
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store
+    from evalstopd.wiring.store import make_checked_store
 
     store = make_checked_store(load_settings(config))
     rows = status_rows(store, store, limit)
@@ -230,7 +233,7 @@ def _daemon_status(config: Path | None, *, as_json: bool) -> int:
     from evalstopd.pulse import alive, told
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import daemon_rows
+    from evalstopd.wiring.pulses import daemon_rows
 
     rows = daemon_rows(load_settings(config))
     _print(rows, as_json, lambda: "\n".join(plain(line, 1000) for line in told(rows)))
@@ -249,7 +252,7 @@ def explain(
     from evalstopd.report.rows import explain as find
     from evalstopd.report.ways import ways
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store
+    from evalstopd.wiring.store import make_checked_store
 
     settings = load_settings(config)
     store = make_checked_store(settings)
@@ -270,7 +273,9 @@ def scorecard(
     from evalstopd.report.scorecard.render import scorecard_view
     from evalstopd.report.scorecard.since import since_s
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock, make_scorecard
+    from evalstopd.wiring.host import make_clock
+    from evalstopd.wiring.scorecard import make_scorecard
+    from evalstopd.wiring.store import make_checked_store
 
     settings = load_settings(config)
     found = make_scorecard(settings, make_checked_store(settings), since_s(since, make_clock().now_s()))
@@ -296,7 +301,7 @@ def keep(
 ) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto
-    from evalstopd.wiring import make_plain_cluster
+    from evalstopd.wiring.own_shell import make_plain_cluster
 
     typer.echo(veto(make_plain_cluster(), job))
 
@@ -309,7 +314,8 @@ def breakers_show(context: typer.Context, config: Config = None, as_json: AsJson
     from evalstopd.breakers import breaker_rows
     from evalstopd.report.render import breaker_table
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock
+    from evalstopd.wiring.host import make_clock
+    from evalstopd.wiring.store import make_checked_store
 
     rows = breaker_rows(make_checked_store(load_settings(config)), make_clock().now_s())
     _print(rows, as_json, lambda: breaker_table(rows) if rows else "no breaker has ever tripped")
@@ -327,7 +333,8 @@ def breakers_reset(
     from evalstopd.breakers import reset
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import make_checked_store, make_clock
+    from evalstopd.wiring.host import make_clock
+    from evalstopd.wiring.store import make_checked_store
 
     store = make_checked_store(load_settings(config))
     for turn in reset(store, scope, why, getpass.getuser(), make_clock().now_s()):

@@ -21,7 +21,7 @@ def show(
     from evalstopd.report.render import priority_table, to_json
     from evalstopd.report.render import show as print_table
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import show_priorities
+    from evalstopd.wiring.priorities import show_priorities
 
     settings = load_settings(config)
     rows = show_priorities(settings)
@@ -39,6 +39,6 @@ def restore(config: Config = None) -> None:
     """Give every waiting job back the Nice or Priority it had. While a daemon runs, switch its policy off instead."""
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings
-    from evalstopd.wiring import restore_priorities
+    from evalstopd.wiring.priorities import restore_priorities
 
     typer.echo(plain(restore_priorities(load_settings(config)), 2000))

@@ -15,7 +15,7 @@ def undo(
 ) -> None:
     """Take a stop back: release a held job under a veto, or say how a cancelled one goes on. For owner and operator."""
     from evalstopd.report.render import to_json
-    from evalstopd.wiring import undo_stop
+    from evalstopd.wiring.undo import undo_stop
 
     done = undo_stop(job, config)
     typer.echo(to_json(done) if as_json else "\n".join(done.lines))

@@ -18,13 +18,14 @@ def grows_by(work: Work) -> float:
     few, many = work(FEW), work(4 * FEW)
     least = float("inf")
     for _ in range(_TRIES):
-        least = min(least, _spent_s(many) / _spent_s(few))
+        least = min(least, spent_s(many) / spent_s(few))
         if least < MOST:
             break
     return least
 
 
-def _spent_s(work: Callable[[], object]) -> float:
+def spent_s(work: Callable[[], object]) -> float:
+    """Return the seconds of processor time that work takes."""
     began = process_time()
     work()
     return process_time() - began

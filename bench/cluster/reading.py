@@ -23,7 +23,9 @@ from evalstopd.core.watch import Watch
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import Changes, RunQuery, RunReading
 from evalstopd.settings import Settings, load_settings
-from evalstopd.wiring import make_cluster, make_loop, make_store
+from evalstopd.wiring.loop import make_loop
+from evalstopd.wiring.slurm import make_cluster
+from evalstopd.wiring.store import make_store
 
 TIMES = 5
 TOGETHER = 6

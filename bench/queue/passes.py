@@ -25,7 +25,7 @@ from evalstopd.ports import Book, Changes
 from evalstopd.settings import MlflowSettings, RuleSettings, Settings, StoreSettings
 from evalstopd.store.migrate import upgrade
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_loop
+from evalstopd.wiring.loop import make_loop
 
 TIMES = 7
 # At an eval each 20 minutes and a tick each 30 s, 250 of 10,000 runs bring one; some are asked twice for it.

@@ -62,6 +62,28 @@ def standing(ordered: Sequence[Point], found: Sequence[Return]) -> Iterator[Poin
             yield ordered[place]
 
 
+def begun_again(points: Iterable[Point], since_s: float, up_to: int) -> Return | None:
+    """Return the last going back of one run's and life's points to a step that is not beyond `up_to`.
+
+    A restart counts if it was known after a moment (by our clock) only, an open one in any case: what it is, the next
+    eval will tell. What is of another series is none.
+    """
+    ordered = in_time(points)
+    if len({each.step for each in ordered}) == len(ordered):
+        return None
+    for back in reversed(returns(ordered)):
+        if back.step > up_to or back.kind is Kind.APART:
+            continue
+        if back.kind is Kind.OPEN or _known_s(ordered, back) > since_s:
+            return back
+    return None
+
+
+def _known_s(ordered: Sequence[Point], back: Return) -> float:
+    """Return when the first value came that a going back went on with."""
+    return next(each.arrived_s for each in ordered[back.start : back.end] if each.step > back.step)
+
+
 @dataclass(slots=True)
 class _Back:
     """A going back that goes on, from `step` to `last` by now."""

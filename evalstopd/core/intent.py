@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from evalstopd.core.again import Kind, Return
 from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung, StopAction
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.core.wishes import Signal
@@ -181,7 +182,9 @@ class Situation:
     restarts together, `same_terms` rule, metric, direction and dataset. `fresh` tells whether this pass read the run's
     points well. `next_life` is the life of the same job after the intent's, if it is in one; `held` tells whether
     it waits there until it is released, `later` how the intent's `held_life` ended. `logged_models` tells whether
-    a logged model may be what the stop rests on.
+    a logged model may be what the stop rests on. `unread` says why the run's points were not read, where that is the
+    run's own (it is deleted, say), not the tracker's. `back` is where the training began again, or may have, since the
+    decision, at a step that was decided on.
     """
 
     phase: Phase | None
@@ -199,6 +202,8 @@ class Situation:
     held: bool = False
     later: Ending | None = None
     logged_models: bool = False
+    unread: str = ""
+    back: Return | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,10 +423,16 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
         (see.rung > intent.rung, f"{_risen(intent, see.rung)}: its next eval decides anew"),
         (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
+        (see.back is not None and see.back.kind is Kind.RESTART, _begun_again(see.back)),
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
-        (see.stale, "its evals could not be read for too long"),
+        (see.stale, f"{f'{see.unread}, so ' if see.unread else ''}its evals could not be read for too long"),
     )
     return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
+
+
+def _begun_again(back: Return | None) -> str:
+    step = back.step if back is not None else ""
+    return f"the training began again at step {step}: the evals that were decided on are no longer its own"
 
 
 def _risen(intent: Intent, rung: Rung) -> str:

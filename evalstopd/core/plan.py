@@ -15,6 +15,9 @@ from evalstopd.core.rules import Standing, make_detector, reckons_with_noise
 from evalstopd.core.watch import Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Wishes
 
+VIEW = JobView("", 0.0, 0)
+"""What the rules that judge real jobs see of one: nothing but its evals."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -22,7 +25,8 @@ class Case:
 
     `points` are those of the present life behind its evals. `log` is what the owner's own training log has, where it
     was asked for: of a job that is about to be stopped and is held by the ceiling of an open server, or lifted above it
-    by nothing but its owner's word.
+    by nothing but its owner's word. `verdicts` are those on the evals from `first_asked` on, where the curve was folded
+    already.
     """
 
     sighting: Sighting
@@ -33,6 +37,7 @@ class Case:
     proof: str
     points: tuple[Point, ...] = ()
     log: OwnerLog | NoLog | None = None
+    verdicts: tuple[Verdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class _Judged:
 
 def verdicts(evals: Sequence[Eval], terms: Terms, since: int = 0) -> tuple[Verdict, ...]:
     """Return the verdict after each eval of a curve under a job's terms, from the place `since` on."""
-    return fold(make_detector(terms), JobView("", 0.0, 0), evals, since)
+    return fold(make_detector(terms), VIEW, evals, since)
 
 
 def declines(verdict: Verdict) -> int:
@@ -161,10 +166,14 @@ def _answers(case: Case, now_s: float) -> _Answers:
 
     An owner's log may end before these: with it go the verdicts on all.
     """
-    newest = len(case.evals) - 1
-    new = (at for at, each in enumerate(case.evals) if each.arrived_s == now_s)
-    since = 0 if case.log is not None else next(new, newest)
-    return dict(enumerate(verdicts(case.evals, case.standing.terms, since), since))
+    since = 0 if case.log is not None else first_asked(case.evals, now_s)
+    folded = case.verdicts if case.log is None else ()
+    return dict(enumerate(folded or verdicts(case.evals, case.standing.terms, since), since))
+
+
+def first_asked(evals: Sequence[Eval], now_s: float) -> int:
+    """Return the place of the first eval that this reading brought, else of the newest."""
+    return next((at for at, each in enumerate(evals) if each.arrived_s == now_s), len(evals) - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from evalstopd.ports import (
 def fenced(ports: Ports, lead: Lead, act_s: float) -> Ports:
     """Return ports that write and act only while this process leads; an act on Slurm may take `act_s` seconds.
 
-    What they refuse raises Deposed. Reading is free. Messages need no fence of their own: each is recorded before.
+    What they refuse raises Deposed. Reading is free, but for the book of a cluster: it is led by one lease.
+    Messages need no fence of their own: each is recorded before.
     """
     return replace(
         ports,
@@ -48,7 +49,8 @@ class FencedStore:
     lead: Lead
 
     def book(self, cluster: str) -> Book:
-        """Return what is open on a cluster."""
+        """Return what is open on a cluster, as each pass does first. Raises Deposed where another lease leads it."""
+        self.lead.claim(cluster)
         return self.store.book(cluster)
 
     def holders(self, run_ids: Sequence[str]) -> Mapping[str, Binding]:

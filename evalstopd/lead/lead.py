@@ -34,6 +34,7 @@ class Lead:
     _until_s: float = 0.0
     _known_until_s: float = 0.0
     _said: str = ""
+    _claimed: tuple[int, str] = (0, "")
 
     def beat(self) -> bool:
         """Renew the lease, or take it if it is free; tell whether it has just become ours. Never raises for trouble."""
@@ -74,6 +75,13 @@ class Lead:
             if self._epoch == 0 or left_s <= for_s:
                 raise Deposed("nothing is done: another daemon leads, or this one's lease is nearly over")
             return self._epoch
+
+    def claim(self, cluster: str) -> None:
+        """See that no lease of another name leads the cluster; the store is asked once in an epoch. Raises Deposed."""
+        wanted = self.epoch(), cluster
+        if self._claimed != wanted:
+            self.store.claim(self.name, *wanted)
+            self._claimed = wanted
 
     def resign(self) -> None:
         """Give up the lease, so that the next leader need not wait for its end. Never raises for trouble."""

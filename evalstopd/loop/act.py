@@ -250,13 +250,16 @@ class Acts:
         return going
 
     def _unopposed(self, intents: Sequence[Intent]) -> list[Intent]:
-        """Return the intents that no owner's log speaks against, of those that only the owner's word allows."""
+        """Return the intents that no owner's log speaks against, of those that only the owner's word allows.
+
+        Nor an eval of an earlier step: whether the training began again with it, the next eval will tell.
+        """
         going = []
         for intent in intents:
             heard = self.scene.objections.to(intent)
             if heard.against:
                 self._give_up(intent, State.ABANDONED, heard.against)
-            elif not heard.wait:
+            elif not heard.wait and (intent.key not in self.scene.back or intent.acted_s is not None):
                 going.append(intent)
         return going
 

@@ -1,8 +1,10 @@
 """Decide and record: from one observation to one transaction, each job for itself."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from evalstopd.core.again import Kind, Return, begun_again
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
 from evalstopd.core.corroborate import Claimed, NoLog, OwnerLog, borne_out
@@ -11,13 +13,14 @@ from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
 from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.missing import is_time
-from evalstopd.core.model import JobKey, Point, Rung
+from evalstopd.core.model import JobKey, Point, Rung, is_score
 from evalstopd.core.output import output_dir
-from evalstopd.core.plan import Case, Known, Plan, Stamp, plan, renewed, verdicts
+from evalstopd.core.plan import Case, Known, Plan, Stamp, first_asked, plan, renewed, verdicts
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.arrivals import Arrivals, arrivals, life_of
+from evalstopd.loop.folds import Ask, Folds, is_long
 from evalstopd.loop.observe import Observation
 from evalstopd.loop.report import Tally
 from evalstopd.loop.telling import early_remark
@@ -29,12 +32,15 @@ from evalstopd.ports import Book, Changes, EndingQuery, RunReading
 class Judgement:
     """What one pass decided: the changes to record, and the plan inside them for the acts that follow.
 
-    `cases` are the jobs with an open stop as they were judged.
+    `cases` are the jobs with an open stop as they were judged; `back` those of them whose training began again since,
+    or may have, at a step that was decided on. `postponed` are those whose curve is not folded to its end yet.
     """
 
     changes: Changes
     plan: Plan
     cases: Mapping[JobKey, Case] = field(default_factory=dict)
+    back: Mapping[JobKey, Return] = field(default_factory=dict)
+    postponed: AbstractSet[JobKey] = frozenset()
 
     @property
     def decided(self) -> list[tuple[JobKey, Evidence]]:
@@ -50,13 +56,19 @@ def judge(
     stamp: Stamp,
     tally: Tally,
     ask: Callable[[Case], OwnerLog | NoLog],
+    folds: Folds | None = None,
 ) -> Judgement:
     """Judge every job that was read well; remark once on every one that could not be.
 
-    `ask` tells what a job's owner has logged.
+    `ask` tells what a job's owner has logged. Without `folds` every curve is folded to its end.
     """
     bench = _Bench(seen, _known(book, killed=seen.killed), stored, stamp, ask)
-    judged = [bench.judge(key, bound) for key in seen.readings if isinstance(bound := seen.decisions[key], Bound)]
+    bound = {key: each for key in seen.readings if isinstance(each := seen.decisions[key], Bound)}
+    judged, long = bench.judge_short(bound, in_slices=folds is not None)
+    ready = [*_folded(long, folds, stamp.now_s)] if folds is not None else []
+    judged += [bench.judge(each) for each in ready]
+    postponed = {each.one.key for each in long} - {each.one.key for each in ready}
+    tally.add("judged in parts", len(postponed))
     closed = [_close(each, seen.last[each.key], stored, stamp.now_s) for each in book.watches if each.key in seen.last]
     merged = _merge(each.plan for each in judged)
     refused = _unsaid([*_refusals(seen, stamp.now_s), *(line for each in judged for line in each.faults)], book)
@@ -74,7 +86,28 @@ def judge(
         bindings=tuple(each.binding for each in judged if each.binding is not None),
         remarks=(*refused, *noted, *(early_remark(watch, stamp.now_s) for watch in merged.warned)),
     )
-    return Judgement(changes, merged, {one.watch.key: one for each in judged if (one := each.stopping) is not None})
+    cases = {one.watch.key: one for each in judged if (one := each.stopping) is not None}
+    back = dict(_going_back(cases, bench.known.open_intents))
+    return Judgement(changes, merged, cases, back, postponed)
+
+
+def _going_back(cases: Mapping[JobKey, Case], opened: Mapping[JobKey, Intent]) -> Iterator[tuple[JobKey, Return]]:
+    """Yield where the training of a job with an open stop began again, or may have, since that was decided."""
+    for key, case in cases.items():
+        intent = opened.get(key)
+        back = None if intent is None else _back(case.points, intent)
+        if back is not None:
+            yield key, back
+
+
+def _back(points: Sequence[Point], intent: Intent) -> Return | None:
+    """Return it, of a job's points of the present life: in the run that was decided on, or in one that came since."""
+    run_id, since_s, up_to = intent.evidence.run_id, intent.created_s, intent.evidence.trigger_step
+    scores = [each for each in points if is_score(each.value)]
+    others = [each.step for each in scores if each.run_id != run_id and each.arrived_s > since_s]
+    if others and min(others) <= up_to:
+        return Return(Kind.RESTART, min(others), 0, 0)
+    return begun_again((each for each in scores if each.run_id == run_id), since_s, up_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +127,16 @@ class _Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class _Laid:
+    """One job with its curve, not judged yet."""
+
+    one: Seen
+    bound: Bound
+    read: Arrivals
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
 class _Bench:
     """What all jobs of a pass are judged with."""
 
@@ -103,14 +146,32 @@ class _Bench:
     stamp: Stamp
     ask: Callable[[Case], OwnerLog | NoLog]
 
-    def judge(self, key: JobKey, bound: Bound) -> _Judged:
-        """Judge one job by what was read of the run that it is bound to."""
+    def judge_short(self, bound: Mapping[JobKey, Bound], *, in_slices: bool) -> tuple[list[_Judged], list[_Laid]]:
+        """Judge the jobs, one after the other so that no two curves are held; return those with long curves apart."""
+        judged: list[_Judged] = []
+        long: list[_Laid] = []
+        for key, each in bound.items():
+            laid = self.lay(key, each)
+            if in_slices and is_long(laid.case.evals):
+                long.append(laid)
+            else:
+                judged.append(self.judge(laid))
+        return judged, long
+
+    def lay(self, key: JobKey, bound: Bound) -> _Laid:
+        """Make one job's curve of what was read of the run that it is bound to."""
         one, reading, now_s = self.seen.seen[key], self.seen.readings[key], self.stamp.now_s
         one = _as_read(one, reading)
         life = life_of(one.watch, bound)
         read = arrivals(one.standing.terms, life, reading, self.stored.get(key, ()), now_s)
         case = _case(one, bound, reading, read, now_s=now_s, rules=self.seen.rules)
-        case, made, faults = self._plan(case)
+        return _Laid(one, bound, read, case)
+
+    def judge(self, laid: _Laid) -> _Judged:
+        """Judge one job by its curve."""
+        one, bound, read, now_s = laid.one, laid.bound, laid.read, self.stamp.now_s
+        key, reading = one.key, self.seen.readings[one.key]
+        case, made, faults = self._plan(laid.case)
         notes = [*_notes(key, self.seen.cautions.get(key, ()), reading, case, now_s)]
         notes += [*_breaker_note(one, self.seen, now_s), *_doubts(made, now_s)]
         points = tuple((key, point) for point in (*read.new, *read.completed))
@@ -145,6 +206,18 @@ class _Bench:
         # As the run shows them by now: an owner may have put right what a stranger logged.
         evals = [each for each in case.evals if each.step <= intent.evidence.trigger_step]
         return borne_out(self.ask(case), Claimed(evals, case.points, case.standing.terms))
+
+
+def _folded(long: Sequence[_Laid], folds: Folds, now_s: float) -> Iterator[_Laid]:
+    """Yield the jobs with long curves that can be judged in this pass, with their verdicts."""
+    found = folds.answers([_ask(each.case, now_s) for each in long]) if long else {}
+    for each in long:
+        if each.one.key in found:
+            yield replace(each, case=replace(each.case, verdicts=found[each.one.key]))
+
+
+def _ask(case: Case, now_s: float) -> Ask:
+    return Ask(case.watch.key, case.standing.terms, case.evals, first_asked(case.evals, now_s))
 
 
 def _planned(intent: Intent) -> IntentEvent:

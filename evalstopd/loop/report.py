@@ -27,6 +27,7 @@ _MORE = (
     "held by caps",
     "would be stopped",
     "refused",
+    "judged in parts",
     "not told",
     "perhaps told",
 )

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.binding import Bound, Proof
+from evalstopd.core.again import Return
+from evalstopd.core.binding import Bound, Proof, Refused
 from evalstopd.core.caps import Decision
 from evalstopd.core.datasets import dataset_of, fits
 from evalstopd.core.intent import REQUEUED_ENDS, Intent, Situation, State, Step, next_step
@@ -27,7 +28,8 @@ class Scene:
     """One pass after its decisions are recorded; `watches` and `pins` are as this pass left them.
 
     `decisions` are those of late, as caps count them; `said` what was remarked on before. `untagged` are the intents,
-    by id, whose runs are to be tagged once the stops of the pass are asked for.
+    by id, whose runs are to be tagged once the stops of the pass are asked for. `back` has the jobs whose training
+    began again since their stop was decided, or may have.
     """
 
     ports: Ports
@@ -42,6 +44,7 @@ class Scene:
     decisions: Sequence[Decision] = ()
     said: frozenset[tuple[str, str]] = frozenset()
     untagged: dict[str, Intent] = field(default_factory=dict)
+    back: Mapping[JobKey, Return] = field(default_factory=dict)
 
     def job(self, intent: Intent) -> Job | None:
         """Return the intent's job as the queue of this pass shows it."""
@@ -111,7 +114,16 @@ class Scene:
             held=job is not None and job.held,
             later=self._later(intent),
             logged_models=watch is not None and self._terms(watch, wishes).logged_models,
+            unread=self._unread(intent.key),
+            back=self.back.get(intent.key),
         )
+
+    def _unread(self, key: JobKey) -> str:
+        """Say why the run that the job claims was not read, where the fault is the run's own."""
+        decision, error = self.seen.decisions.get(key), self.seen.unread.get(key)
+        if isinstance(decision, Refused):
+            return decision.text
+        return str(error) if isinstance(error, Rejected) else ""
 
     def was_requeued(self, intent: Intent) -> bool:
         """Tell whether the life that a cancel was asked for is known to have been requeued."""

@@ -1,6 +1,7 @@
 """One pass of the loop: observe, decide, record, act, confirm; with the sentence that says what was done."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from evalstopd.core.watch import Pin, PinState
 from evalstopd.errors import Deposed, EvalstopError, Rejected, Unavailable
 from evalstopd.loop.act import Acts
 from evalstopd.loop.doubt import with_doubts
+from evalstopd.loop.folds import Folds
 from evalstopd.loop.judge import Judgement, decided_now, judge, with_trips
 from evalstopd.loop.ledger import Ledger
 from evalstopd.loop.lengths import LengthsOf, limits_of
@@ -48,12 +50,16 @@ class Stance:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The control loop over one cluster. It keeps nothing between two passes: the store is its memory."""
+    """The control loop over one cluster. It keeps nothing between two passes: the store is its memory.
+
+    But for `folds`, on which nothing but the time of a pass hangs: without them each curve is folded at once.
+    """
 
     ports: Ports
     stance: Stance
     estimate: Estimate = limits
     lengths: LengthsOf = limits_of
+    folds: Folds | None = None
 
     @property
     def ordering(self) -> Ordering:
@@ -90,6 +96,7 @@ class Loop:
     def _pass(self, tally: Tally) -> None:
         now_s, book, seen = self._observe(tally)
         judgement = self._judge(seen, book, now_s, tally)
+        seen = _without(seen, judgement.postponed)
         decisions = self._decisions(seen, book, judgement, now_s)
         tripped = trips(seen.snapshot.cluster, decisions, book.breakers, self.stance.rules.caps, now_s)
         changes = with_trips(judgement.changes, tripped)
@@ -127,7 +134,7 @@ class Loop:
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
-        return judge(seen, book, stored, stamp, tally, self._witness(tally).log_of)
+        return judge(seen, book, stored, stamp, tally, self._witness(tally).log_of, self.folds)
 
     def _witness(self, tally: Tally) -> Witness:
         return Witness(self.ports, tally, self.ports.clock.now_s() + _LOG_TIME_S)
@@ -151,7 +158,8 @@ class Loop:
         ledger = Ledger(self.ports.store, self.ports.clock)
         objections = Objections(self._witness(tally), shares, judgement.cases)
         scene = Scene(
-            self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, objections, decisions, book.said
+            self.ports, seen.rules, seen, watches, _by_step(pins), desk, ledger, tally, objections, decisions,
+            book.said, back=judgement.back,
         )  # fmt: skip
         stopping = Acts(scene).serve(intents)
         Preempting(scene, book, self.stance.preempt, self.lengths).serve(intents, stopping=stopping)
@@ -161,6 +169,11 @@ def _contradicted(seen: Observation, judgement: Judgement) -> Mapping[JobKey, st
     """Return of which jobs the owner's log speaks against the stop, after what this pass has heard."""
     new = {each.key: each.evidence.contradicted for each in judgement.plan.intents}
     return {key: why for key, why in {**seen.contradicted, **new}.items() if key not in judgement.plan.borne_out}
+
+
+def _without(seen: Observation, postponed: AbstractSet[JobKey]) -> Observation:
+    """Return what was seen without the readings of jobs that were not judged by them: nothing is done on those."""
+    return replace(seen, readings={key: each for key, each in seen.readings.items() if key not in postponed})
 
 
 def _told(tally: Tally, *, good: bool) -> TickReport:

@@ -27,6 +27,20 @@ def resign(to: Connection, name: str, holder: str) -> None:
     to.execute(update(LeaseRow).where(LeaseRow.name == name, LeaseRow.holder == holder).values(until_s=_now_s(to)))
 
 
+def claim(to: Connection, name: str, epoch: int, cluster: str) -> None:
+    """Note which cluster the lease leads. Raises Deposed where another that lasts leads it. In one transaction."""
+    others = {other: its for other, its in _of_cluster(to, cluster).items() if other != name}
+    _put(to, name, turns.claimed(name, _held(to, name), epoch, cluster, others, _now_s(to)))
+    for other, its in others.items():
+        _put(to, other, turns.unclaimed(its))
+
+
+def leading(source: Connection, cluster: str) -> tuple[str, ...]:
+    """Return the names of the leases that lead a cluster now."""
+    now_s = _now_s(source)
+    return tuple(sorted(name for name, its in _of_cluster(source, cluster).items() if its.until_s > now_s))
+
+
 def leader(source: Connection, name: str) -> Lease | None:
     """Return the lease as it is, over or not; None if nobody ever had it."""
     held = _held(source, name)
@@ -39,14 +53,19 @@ def require_epoch(source: Connection, name: str, epoch: int) -> None:
 
 
 def _held(source: Connection, name: str) -> Held | None:
-    query = select(LeaseRow.holder, LeaseRow.epoch, LeaseRow.until_s).where(LeaseRow.name == name)
-    found = source.execute(query).first()
+    kept = (LeaseRow.holder, LeaseRow.epoch, LeaseRow.until_s, LeaseRow.cluster)
+    found = source.execute(select(*kept).where(LeaseRow.name == name)).first()
     return None if found is None else Held(*found)
+
+
+def _of_cluster(source: Connection, cluster: str) -> dict[str, Held]:
+    names = source.execute(select(LeaseRow.name).where(LeaseRow.cluster == cluster)).scalars()
+    return {name: held for name in names if (held := _held(source, name)) is not None}
 
 
 def _put(to: Connection, name: str, held: Held) -> None:
     insert = sqlite.insert(LeaseRow) if to.dialect.name == "sqlite" else postgresql.insert(LeaseRow)
-    values = {"holder": held.holder, "epoch": held.epoch, "until_s": held.until_s}
+    values = {"holder": held.holder, "epoch": held.epoch, "until_s": held.until_s, "cluster": held.cluster}
     to.execute(insert.values(name=name, **values).on_conflict_do_update(index_elements=[LeaseRow.name], set_=values))
 
 

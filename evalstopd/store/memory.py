@@ -99,6 +99,16 @@ class MemoryStore:
         with self._lock:
             return self._leases.leader(name)
 
+    def claim(self, name: str, epoch: int, cluster: str) -> None:
+        """Note which cluster the lease leads. Raises Deposed where another that lasts leads it."""
+        with self._lock:
+            self._leases.claim(name, epoch, cluster)
+
+    def leading(self, cluster: str) -> tuple[str, ...]:
+        """Return the names of the leases that lead a cluster now."""
+        with self._lock:
+            return self._leases.leading(cluster)
+
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster."""
         with self._lock:

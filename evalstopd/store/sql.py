@@ -70,6 +70,16 @@ class SqlStore:
         with self._reading() as source:
             return leases.leader(source, name)
 
+    def claim(self, name: str, epoch: int, cluster: str) -> None:
+        """Note which cluster the lease leads. Raises Deposed where another that lasts leads it."""
+        with self._writing() as connection:
+            leases.claim(connection, name, epoch, cluster)
+
+    def leading(self, cluster: str) -> tuple[str, ...]:
+        """Return the names of the leases that lead a cluster now."""
+        with self._reading() as source:
+            return leases.leading(source, cluster)
+
     def book(self, cluster: str) -> Book:
         """Return what is open on a cluster, from one state of the store."""
         with self._reading() as source:

@@ -293,7 +293,10 @@ class RemarkRow(Base):
 
 
 class LeaseRow(Base):
-    """Who leads: `epoch` counts the leaders, `until_s` is by the database's clock."""
+    """Who leads: `epoch` counts the leaders, `until_s` is by the database's clock.
+
+    `cluster` is the one that was claimed under this lease, empty before the first pass.
+    """
 
     __tablename__ = "leases"
 
@@ -301,6 +304,7 @@ class LeaseRow(Base):
     holder: Mapped[str]
     epoch: Mapped[int]
     until_s: Mapped[float]
+    cluster: Mapped[str]
 
 
 class PulseRow(Base):

@@ -1,6 +1,7 @@
 """What every store agrees on about leases: who gets one, and what an old epoch may no longer write."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from evalstopd.errors import Deposed
@@ -9,11 +10,12 @@ from evalstopd.ports import Lease
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A lease as it is kept: until when it lasts, by the store's own clock."""
+    """A lease as it is kept: until when it lasts, by the store's own clock, and for which cluster it was claimed."""
 
     holder: str
     epoch: int
     until_s: float
+    cluster: str = ""
 
 
 def given(held: Held | None, holder: str, for_s: float, now_s: float) -> Held | None:
@@ -21,8 +23,29 @@ def given(held: Held | None, holder: str, for_s: float, now_s: float) -> Held | 
     if held is None:
         return Held(holder, 1, now_s + for_s)
     if held.holder == holder:
-        return Held(holder, held.epoch, now_s + for_s)
-    return Held(holder, held.epoch + 1, now_s + for_s) if held.until_s <= now_s else None
+        return replace(held, until_s=now_s + for_s)
+    return Held(holder, held.epoch + 1, now_s + for_s, held.cluster) if held.until_s <= now_s else None
+
+
+def claimed(name: str, held: Held | None, epoch: int, cluster: str, others: Mapping[str, Held], now_s: float) -> Held:
+    """Return this lease as the one that leads a cluster; `others` were claimed for it before. Raises Deposed.
+
+    That is where the lease is of another epoch, or one of the others lasts: each daemon would think itself alone.
+    """
+    if held is None or held.epoch != epoch:
+        raise passed_on(held, epoch)
+    for other, its in others.items():
+        if its.until_s > now_s:
+            raise Deposed(
+                f"nothing is done: under the lease {other!a} {its.holder!a} leads the cluster {cluster!a} already, so "
+                f"nobody may lead it under the lease {name!a}: give its daemons one name in store.lease"
+            )
+    return replace(held, cluster=cluster)
+
+
+def unclaimed(held: Held) -> Held:
+    """Return a lease that is over without its cluster: should its holder come back, it must claim that anew."""
+    return replace(held, epoch=held.epoch + 1, cluster="")
 
 
 def lease_of(held: Held, now_s: float) -> Lease:
@@ -33,8 +56,13 @@ def lease_of(held: Held, now_s: float) -> Lease:
 def require_epoch(held: Held | None, epoch: int) -> None:
     """Raise Deposed where the lease has been given to another since this epoch."""
     if held is None or held.epoch != epoch:
-        now = "nobody" if held is None else ascii(held.holder)
-        raise Deposed(f"nothing is written: the lease of epoch {epoch} has passed on, {now} leads")
+        raise passed_on(held, epoch)
+
+
+def passed_on(held: Held | None, epoch: int) -> Deposed:
+    """Return what an old leader is told."""
+    now = "nobody" if held is None else ascii(held.holder)
+    return Deposed(f"nothing is written: the lease of epoch {epoch} has passed on, {now} leads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +81,18 @@ class MemoryLeases:
         """End a holder's lease now."""
         held = self.kept.get(name)
         if held is not None and held.holder == holder:
-            self.kept[name] = Held(holder, held.epoch, monotonic())
+            self.kept[name] = replace(held, until_s=monotonic())
+
+    def claim(self, name: str, epoch: int, cluster: str) -> None:
+        """Note which cluster the lease leads."""
+        others = {other: its for other, its in self.kept.items() if its.cluster == cluster and other != name}
+        self.kept[name] = claimed(name, self.kept.get(name), epoch, cluster, others, monotonic())
+        self.kept.update({other: unclaimed(its) for other, its in others.items()})
+
+    def leading(self, cluster: str) -> tuple[str, ...]:
+        """Return the names of the leases that lead a cluster now."""
+        now_s = monotonic()
+        return tuple(sorted(name for name, its in self.kept.items() if its.cluster == cluster and its.until_s > now_s))
 
     def leader(self, name: str) -> Lease | None:
         """Return the lease as it is."""

@@ -83,7 +83,7 @@ OF_OTHER_COMMANDS = {
     [
         (["--help"], {"sqlalchemy", "pydantic", "pydantic_settings", "httpx", *OF_OTHER_COMMANDS}),
         (["config"], {"sqlalchemy", "httpx", "rich", *OF_OTHER_COMMANDS}),
-        (["status"], OF_OTHER_COMMANDS),
+        (["status"], {"httpx", *OF_OTHER_COMMANDS}),
     ],
 )
 def test_a_command_loads_what_it_needs_and_hardly_looks_for_garbage_meanwhile(

@@ -20,7 +20,7 @@ from evalstopd.cli import main
 
 # What `main` itself loads only when a command needs it.
 LOADED = (
-    "evalstopd.wiring", "evalstopd.checks", "evalstopd.store.migrate", "evalstopd.store.sql",
+    "evalstopd.wiring.service", "evalstopd.wiring.checks.every", "evalstopd.wiring.undo", "evalstopd.wiring.priorities",
     "evalstopd.report.audit.page", "evalstopd.report.audit.sheet", "evalstopd.report.render", "rich.table",
 )  # fmt: skip
 

@@ -109,3 +109,69 @@ class LeaseContract:
             found = {(each.result(60).holder, each.result(60).epoch) for each in asked}
 
         assert len(found) == 1
+
+    def test_a_cluster_is_led_under_one_lease_while_that_lasts(self, store: LedStore) -> None:
+        first, second = store.take("one", "a", LONG_S), store.take(HOSTILE, "b", LONG_S)
+        store.claim("one", first.epoch, HOSTILE)
+        with pytest.raises(Deposed, match=r"under the lease 'one' 'a' leads the cluster .*: give its daemons one name"):
+            store.claim(HOSTILE, second.epoch, HOSTILE)
+        store.claim(HOSTILE, second.epoch, CLUSTER)
+
+        assert (store.leading(HOSTILE), store.leading(CLUSTER)) == (("one",), (HOSTILE,))
+
+    def test_to_claim_again_or_after_a_take_over_under_the_same_name_is_no_harm(self, store: LedStore) -> None:
+        old = store.take("one", "a", SHORT_S).epoch
+        store.claim("one", old, CLUSTER)
+        store.claim("one", old, CLUSTER)
+        until(lambda: is_over(store, "one"))
+        assert store.leading(CLUSTER) == ()
+        epoch = store.take("one", "b", LONG_S).epoch
+        with pytest.raises(Deposed, match="has passed on"):
+            store.claim("one", old, CLUSTER)
+        store.claim("one", epoch, CLUSTER)
+
+        assert store.leading(CLUSTER) == ("one",)
+
+    def test_a_leader_that_comes_back_does_not_lead_a_cluster_that_another_lease_got_meanwhile(
+        self, store: LedStore
+    ) -> None:
+        """Its lease was over and nobody else's: else it would go on under its old epoch, and both would lead."""
+        old = store.take("one", "a", SHORT_S).epoch
+        store.claim("one", old, CLUSTER)
+        until(lambda: is_over(store, "one"))
+        store.claim("two", store.take("two", "b", LONG_S).epoch, CLUSTER)
+        with pytest.raises(Deposed):
+            store.record_as("one", old, Changes(watches=(make.watch(),)))
+        again = store.take("one", "a", LONG_S)
+        assert (again.holder, again.epoch) == ("a", old + 1)
+        with pytest.raises(Deposed, match="'two'"):
+            store.claim("one", again.epoch, CLUSTER)
+
+        assert store.leading(CLUSTER) == ("two",)
+
+    def test_who_resigns_leaves_the_cluster_to_whoever_asks_next(self, store: LedStore) -> None:
+        store.claim("one", store.take("one", "a", LONG_S).epoch, CLUSTER)
+        store.resign("one", "a")
+        until(lambda: is_over(store, "one"))
+        store.claim("two", store.take("two", "b", LONG_S).epoch, CLUSTER)
+
+        assert store.leading(CLUSTER) == ("two",)
+
+    def test_who_never_led_claims_nothing(self, store: LedStore) -> None:
+        with pytest.raises(Deposed):
+            store.claim("one", 0, CLUSTER)
+
+        assert store.leading(CLUSTER) == ()
+
+    def test_of_many_leases_that_ask_for_one_cluster_at_once_one_gets_it(self, store: LedStore) -> None:
+        def ask(number: int) -> bool:
+            epoch = store.take(f"lease {number}", "a", LONG_S).epoch
+            try:
+                store.claim(f"lease {number}", epoch, CLUSTER)
+            except Deposed:
+                return False
+            return True
+
+        with ThreadPoolExecutor(6) as pool:
+            assert sum(pool.map(ask, range(8))) == 1
+        assert len(store.leading(CLUSTER)) == 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from evalstopd.core.binding import Binding
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import Evidence, Intent, IntentEvent, State, WouldBeStop
 from evalstopd.core.model import Ending, JobKey, Life, Mode, Point, Rung, StopAction
@@ -12,7 +13,6 @@ from evalstopd.core.preempt import Preemption, PreemptState
 from evalstopd.core.shift import Lever, Shift, ShiftState
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Reads, Remark, Terms, Watch
 from evalstopd.core.wishes import Signal
-from evalstopd.ports import Binding
 
 CLUSTER = "alpha"
 HOSTILE = "a\x00b\udcff\ud800\\u0041\\\n'\"; DROP TABLE jobs;--\x1b[31m[red]é漢"

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core import words
+from evalstopd.core.caps import Held
 from evalstopd.core.credit import credit_of
 from evalstopd.core.handover import handed_to
 from evalstopd.core.intent import Evidence, Intent, State
 from evalstopd.core.model import Ending, Job, JobKey, Life, Mode, Phase, Rung, StopAction
 from evalstopd.core.watch import EarlyWarning, Lived, Pin, PinState, Terms, Watch, in_effect, lived
-from evalstopd.core.wishes import parse_comment
+from evalstopd.core.wishes import Signal, parse_comment
 
 KEY = JobKey("c", "7", 1001, 100)
 EVIDENCE = Evidence(
@@ -184,6 +185,27 @@ def test_how_a_job_is_stopped(action: StopAction, telling: str) -> None:
     assert telling in words.how(action)
 
 
+def test_how_a_stopped_job_ended_names_the_owners_signal_where_that_alone_ended_it() -> None:
+    by_signal = replace(STOPPED, state=State.CANCELLED, signal=Signal("USR1", 30), acted_s=1500.0)
+    plain = "the job ended as COMPLETED"
+
+    assert words.ended(by_signal, Ending("COMPLETED", 2000.0)) == f"{plain} after USR1, as its owner asked"
+    assert words.ended(replace(by_signal, cancel_tries=1), Ending("COMPLETED", 2000.0)) == plain
+    assert words.ended(replace(by_signal, acted_s=None), Ending("COMPLETED", 2000.0)) == plain
+    assert words.ended(STOPPED, Ending("CANCELLED", 2000.0)) == "the job ended as CANCELLED"
+
+
+def test_what_holds_a_stop_is_said_under_a_code_of_that_stop_and_that_cap() -> None:
+    site, account = (words.cap_code(STOPPED, Held(by, "it is full")) for by in ("site", "account"))
+    other = replace(STOPPED, created_s=STOPPED.created_s + 1)
+
+    assert site != account
+    assert [words.is_cap_code(code, of) for of in (STOPPED, other) for code in (site, account)] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    assert not words.is_cap_code("foreign-run", STOPPED)
+
+
 def test_what_is_not_known_of_a_message_is_said() -> None:
     early = EarlyWarning(0, 100, 200.0, 40, 1, 2, 30, 3, "k-declines:k=2", "m", "max")
 
@@ -200,6 +222,8 @@ def test_the_present_life_of_a_watch() -> None:
     )  # fmt: skip
 
     assert lived(watch) == Lived(KEY, Life(1, 200), 5.0, 9.0, 4, Ending("CANCELLED", 8.0))
+    known = lived(replace(watch, user="alice", account="ml", partition="gpu", name="train"))
+    assert (known.user, known.account, known.partition, known.name) == ("alice", "ml", "gpu", "train")
 
 
 def test_the_terms_in_effect_are_those_last_judged_by_or_else_the_first() -> None:

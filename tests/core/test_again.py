@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.core.again import Kind, in_time, returns, standing
+from evalstopd.core.again import Kind, Return, begun_again, in_time, returns, standing
 from evalstopd.core.curve import curve, per_step
 from evalstopd.core.model import Point
 
@@ -42,6 +42,8 @@ def kinds(*values: tuple[int, float]) -> list[tuple[str, int]]:
         ([(50, 0.9)], []),
         ([(10, 0.1), (20, 0.2)], []),
         ([(20, float("nan"))], []),
+        ([(45, 0.9), (45, 0.8)], []),
+        ([(45, 0.9), (50, 0.9)], []),
         ([(20, 0.9)], [("open", 20)]),
         ([(20, 0.9), (20, 0.8)], [("open", 20)]),
         ([(20, 0.9), (60, 0.6)], [("apart", 20)]),
@@ -55,12 +57,24 @@ def kinds(*values: tuple[int, float]) -> list[tuple[str, int]]:
         ([(10, 0.9), (20, 0.9), (10, 0.8), (20, 0.8)], [("restart", 10), ("restart", 10)]),
         ([(10, 0.9), (60, 0.6), (20, 0.9), (70, 0.7), (30, 0.9)], [("apart", 10), ("apart", 20), ("open", 30)]),
         ([(20, 0.9), (10, 0.9), (20, 0.8)], [("apart", 20), ("restart", 10)]),
+        ([(20, 0.9), (60, 0.6), (20, 0.9), (70, 0.7)], [("apart", 20)]),
+        ([(10, 0.9), (20, 0.9), (10, 0.9), (60, 0.6)], [("apart", 10)]),
+        ([(10, 0.9), (20, 0.9), (15, 0.9), (60, 0.6)], [("apart", 10)]),
+        ([(10, 0.9), (20, 0.9), (30, 0.9), (20, 0.9)], [("restart", 10)]),
+        ([(30, 0.9), (40, 0.9), (10, 0.9)], [("restart", 30), ("open", 10)]),
+        ([(10, 0.9), (20, 0.9), (15, 0.9), (30, 0.9), (15, 0.8)], [("restart", 10), ("open", 15)]),
     ],
 )
 def test_what_comes_after_a_step_that_comes_again_tells_what_it_was(
     then: list[tuple[int, float]], found: list[tuple[str, int]]
 ) -> None:
     assert kinds(*LONG_AGO, *then) == found
+
+
+def test_a_going_back_has_its_points_up_to_what_comes_after_it() -> None:
+    points = logged(*LONG_AGO, (20, 0.9), (10, 0.9), (20, 0.8), (60, 0.6), (40, 0.9))
+
+    assert returns(points) == (Return(Kind.APART, 20, 5, 6), Return(Kind.APART, 10, 6, 8), Return(Kind.OPEN, 40, 9, 10))
 
 
 @pytest.mark.parametrize(
@@ -89,6 +103,12 @@ def test_what_is_the_last_of_a_training_that_ended_is_a_correction() -> None:
     assert [each.value for each in per_step(points, ended=True)] == [0.6, 0.2, 0.3, 0.4, 0.5]
     again = logged(*LONG_AGO, (10, 0.6), (20, 0.7))
     assert [each.value for each in per_step(again, ended=True)] == [0.6, 0.7]
+
+
+def test_points_of_one_moment_are_in_one_order_however_they_are_read() -> None:
+    together = [Point("r", 10, value, 5) for value in (0.1, 0.2, 0.3)]
+
+    assert in_time(together) == in_time(reversed(together))
 
 
 def test_a_restart_in_one_life_takes_nothing_from_another_life_or_run() -> None:
@@ -178,3 +198,36 @@ def test_a_long_mixture_is_looked_through_without_starting_over_at_each_step(lag
 
     assert len(returns(points)) > 1_400
     assert Counted.compared < 100 * len(points)
+
+
+def again(steps: list[tuple[int, float, float]], since_s: float, up_to: int) -> tuple[str, int] | None:
+    """Return what is said of steps, scores and moments of arrival."""
+    points = [
+        Point("r", step, score, timestamp_ms=number, arrived_s=at_s) for number, (step, score, at_s) in enumerate(steps)
+    ]
+    found = begun_again(reversed(points), since_s, up_to)
+    return (found.kind.value, found.step) if found is not None else None
+
+
+FIRST = [(10, 0.1, 1.0), (20, 0.8, 2.0), (30, 0.6, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        ([], None),
+        ([(40, 0.5, 4.0)], None),
+        ([(10, 0.2, 4.0)], ("open", 10)),
+        ([(10, 0.2, 3.0)], ("open", 10)),
+        ([(10, 0.2, 3.0), (20, 0.2, 4.0)], ("restart", 10)),
+        ([(10, 0.2, 2.0), (20, 0.2, 3.0), (30, 0.2, 4.0)], None),
+        ([(10, 0.2, 4.0), (40, 0.2, 5.0)], None),
+        ([(40, 0.5, 4.0), (50, 0.4, 4.0), (40, 0.6, 5.0), (50, 0.6, 5.0)], None),
+        ([(10, 0.2, 4.0), (20, 0.2, 4.0), (30, 0.2, 4.0), (20, 0.3, 5.0)], ("open", 20)),
+    ],
+)
+def test_what_began_again_since_a_decision_at_a_step_that_it_rests_on(
+    later: list[tuple[int, float, float]], found: tuple[str, int] | None
+) -> None:
+    """Decided at the moment 3, on the steps up to 30."""
+    assert again([*FIRST, *later], 3.0, 30) == found

@@ -1,5 +1,7 @@
 """Whose run it is: no tag alone proves it, and nobody can make another's job act or be acted on."""
 
+from dataclasses import replace
+
 import pytest
 
 from evalstopd.core.binding import Binding, Bound, Claim, Refused, RunFacts, bind
@@ -116,6 +118,13 @@ def test_of_two_jobs_of_who_made_the_run_the_one_that_it_names_has_it() -> None:
 def test_who_made_the_run_keeps_nobody_from_it_without_claiming_it() -> None:
     assert bind([BOB], {"r": run(maker="u1001")}, {}) == {BOB.key: Bound("r", two_way=False)}
     assert bind([ALICE], {"r": run(maker="root")}, {}) == {ALICE.key: Bound("r", two_way=False)}
+
+
+def test_nobody_without_a_name_made_a_run_that_does_not_say_who_made_it() -> None:
+    nameless = replace(ALICE, job=replace(ALICE.job, user=""))
+    decided = bind([nameless, BOB], {"r": run()}, {})
+
+    assert {code(each) for each in decided.values()} == {"disputed-run"}
 
 
 def test_a_deleted_run_binds_nothing() -> None:

@@ -151,6 +151,17 @@ def test_a_held_owner_is_counted_himself_whoever_else_had_more_decisions_there()
     assert scopes([*honest, *flood("a", 1, 3, 900)], held) == [BOBS]
 
 
+def test_an_account_that_is_held_beside_one_of_its_owners_is_counted_for_who_has_most_decisions_there() -> None:
+    """Else who floods two accounts, one of which holds another owner too, would trip the site alone."""
+    held = [
+        BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "") for scope in (BOBS, account_scope("a"))
+    ]
+    before = [*flood("a", 1, 3, ago_s=4100), *flood("a", 2, 5, 10, ago_s=4100)]
+
+    assert scopes([*before, *flood("b", 2, 3, 20)], held) == [owner_scope(2, "b")]
+    assert scopes([*before, *flood("b", 3, 3, 20)], held) == [owner_scope(3, "b"), SITE]
+
+
 def test_a_breaker_that_holds_does_not_trip_again_and_after_a_reset_only_on_what_is_new() -> None:
     for scope in (account_scope("a"), BOBS):
         held = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 5, NOW_S + 5, "")
@@ -167,9 +178,21 @@ def test_an_owner_who_is_held_has_part_in_what_trips_his_account() -> None:
 
 def test_jobs_that_an_admins_reset_saw_to_never_count_again() -> None:
     again = [*flood("a", 1, 9, ago_s=20), *flood("a", 1, 9, ago_s=5)]
-    assert scopes(again, [reset(account_scope("a"), 10)]) == []
-    expired = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 10, NOW_S - 7, "")
-    assert scopes(again, [expired]) == [BOBS]
+    for scope in (account_scope("a"), BOBS):
+        assert scopes(again, [reset(scope, 10)]) == []
+        expired = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 10, NOW_S - 7, "")
+        assert scopes(again, [expired]) == [BOBS]
+
+
+def test_what_tripped_a_breaker_that_has_run_out_does_not_trip_it_again() -> None:
+    for scope in (account_scope("a"), BOBS):
+        expired = BreakerTurn("c", scope, Turn.TRIPPED, NOW_S - 10, NOW_S - 7, "")
+        assert scopes(flood("a", 1, 9, ago_s=20), [expired]) == []
+
+
+def test_a_breaker_whose_decisions_nobody_knows_any_more_counts_for_no_owner() -> None:
+    held = BreakerTurn("c", account_scope("a"), Turn.TRIPPED, NOW_S - 4000, NOW_S + 4000, "")
+    assert scopes(flood("b", 2, 3), [held]) == [owner_scope(2, "b")]
 
 
 def test_a_trip_holds_for_its_time_and_a_reset_ends_it() -> None:
@@ -298,7 +321,9 @@ def test_a_cap_that_holds_a_stop_back_says_which() -> None:
         return held_back(asking, before, 70, caps, NOW_S)[asking[0].key].text
 
     assert "the site's cap is 4" in why([decision(n, f"x{n}", acted=True) for n in range(10, 14)])
-    assert why([decision(n, acted=True) for n in (10, 11)]).startswith("2 jobs of its account")
+    of_account = why([decision(n, acted=True) for n in (10, 11)])
+    assert of_account.startswith("2 jobs of its account")
+    assert of_account.endswith("the cap is 2")
     assert "30 more would pass 50%" in why([decision(10, "b", gpus=30, acted=True)])
 
 

@@ -66,6 +66,13 @@ def test_a_score_may_differ_by_rounding_and_no_more() -> None:
     assert against(log(*at_tens(0.1, 0.4, 0.8, 0.7, 0.6 * (1 + 1e-4))), *at_tens(*FALL)) != ""
 
 
+def test_next_to_zero_a_score_may_differ_by_rounding_too() -> None:
+    for scores, near, off in (((0.5, 0.25, 0.0), 1e-13, 1e-9), ((0.5, 0.25, 1e-9), 1e-9 + 1e-13, 1e-6)):
+        assert against(log(*at_tens(*scores[:2], near)), *at_tens(*scores)) == ""
+        assert against(log(*at_tens(*scores[:2], off)), *at_tens(*scores)) != ""
+    assert against(log(*at_tens(0.5, 0.25 * (1 + 1e-7))), *at_tens(0.5, 0.25)) == ""
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_a_fall_that_a_stranger_logs_over_a_rise_is_a_contradiction(mode: Mode) -> None:
     rise = at_tens(0.1, 0.2, 0.3, 0.4, 0.5)
@@ -109,6 +116,16 @@ def test_of_the_life_before_nothing_counts_before_the_best() -> None:
     before, after = points((10, 0.2), (20, 0.8), life=0), points((30, 0.7), (40, 0.6), since_s=9.0)
 
     assert contradicted(log((10, 0.1), (20, 0.8), (30, 0.7), (40, 0.6)), claimed((*before, *after))) == ""
+
+
+def test_of_the_life_before_the_best_counts_itself_and_nothing_before_a_best_that_is_the_newest_eval() -> None:
+    before, after = points((10, 0.8), (20, 0.7), life=0), points((30, 0.9), since_s=9.0)
+    falls = points((30, 0.6), since_s=9.0)
+
+    assert contradicted(log((10, 0.85), (20, 0.75), (30, 0.9)), claimed((*before, *after))) == ""
+    assert contradicted(log((10, 0.85), (20, 0.7), (30, 0.6)), claimed((*before, *falls))) == (
+        f"the owner's {FILE} has 0.85 at step 10, not 0.8{END}"
+    )
 
 
 def test_of_the_present_life_evals_before_the_best_count_as_well() -> None:

@@ -170,6 +170,15 @@ def test_a_chosen_dataset_that_has_no_value_yet_is_not_judged_by_anothers():
     assert apart({B: series(0.1)}, "").untold == ""
 
 
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_before_the_third_step_a_chosen_dataset_that_has_no_value_yet_has_no_evals_and_nothing_is_said(steps: int):
+    others = series(0.1, steps=steps)
+    found = apart({B: others}, "val")
+    assert (len(found.points), bool(found.untold)) == ((steps, True) if steps >= 3 else (0, False))
+    unasked = parted(M, points_of({None: others}), "no permission", "val", apart=False)
+    assert (len(unasked.points), unasked.untold) == ((steps, "no permission") if steps >= 3 else (0, ""))
+
+
 def test_a_chosen_dataset_is_its_own_values_however_late_they_come():
     lagging = [(step, value, stamp + 250) for step, value, stamp in series(0.9)]
     for seen in range(1, 6):

@@ -80,6 +80,7 @@ def test_scores_that_are_not_finite_neither_count_nor_reset(rule: str) -> None:
         for missing in (math.nan, math.inf, -math.inf):
             unmoved, verdict = each.step(state, Eval(99, missing))
             assert (unmoved, verdict) == (state, before)
+            assert each.take(state, Eval(99, missing)) == state
 
 
 @pytest.mark.parametrize("rule", RULES)

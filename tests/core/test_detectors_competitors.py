@@ -124,6 +124,16 @@ def test_a_loss_that_gains_just_enough_goes_on() -> None:
     assert stops_at(rule, losses(2.0, 1.9, 1.4, 1.3)) is None, "the first and the last of the window count"
 
 
+def test_the_losses_that_one_eval_adds_to_a_state_are_none_of_those_that_another_adds_to_it() -> None:
+    rule = detector("loss-plateau:window=1,min_gain=0.1")
+    (first, falls, flat, on) = losses(1.0, 0.5, 0.95, 0.45)
+    state, _ = rule.step(rule.start(JOB), first)
+    fallen, _ = rule.step(state, falls)
+
+    assert isinstance(rule.step(state, flat)[1], Stop)
+    assert isinstance(rule.step(fallen, on)[1], Stop)
+
+
 @pytest.mark.parametrize("min_delta", ["inf", "nan"])
 def test_a_margin_that_nothing_can_pass_is_refused(min_delta: str) -> None:
     for rule in ("patience", "k-declines", "smoothed-declines"):

@@ -9,6 +9,7 @@ import pytest
 from evalstopd.core.detectors import Declining, KeepGoing, Stop, Verdict, detector, fold
 from evalstopd.core.detectors.guaranteed import levels
 from evalstopd.core.model import Eval, JobView, Mode
+from tests.growth import spent_s
 
 JOB = JobView("1", 0.0, 1)
 
@@ -164,6 +165,19 @@ def test_capital_that_is_carried_on_gives_what_the_definition_gives_anew(seed: i
 
     assert list(carried[: stop + 1]) == [by_definition(scores[: n + 1], items, alpha) for n in range(stop + 1)]
     assert any(isinstance(each, Declining) for each in carried)
+
+
+def test_an_eval_costs_little_more_than_the_exponentials_of_its_bets() -> None:
+    """Of 1,000 items there are 72: a run of 60,000 evals may not hold up a pass for seconds."""
+    made, evals = detector("guaranteed:items=1000"), [Eval(at, 0.5 + at % 7 / 100) for at in range(500)]
+
+    def judged() -> object:
+        return fold(made, JOB, evals, len(evals) - 1)
+
+    def exponentials() -> float:
+        return sum(math.exp(-at / 100) for _ in evals for at in range(72))
+
+    assert min(spent_s(judged) / spent_s(exponentials) for _ in range(10)) < 6.0
 
 
 def test_the_scale_of_the_score_is_given_by_its_bounds() -> None:

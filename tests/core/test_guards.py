@@ -85,6 +85,11 @@ def test_what_is_measured_held_out_or_says_nothing_of_training_is_not_refused(me
     assert not any(each.refuse for each in metric_cautions(metric))
 
 
+@pytest.mark.parametrize("metric", ["", "%", "-/_", "\u0442\u043e\u0447\u043d\u043e\u0441\u0442\u044c"])
+def test_of_a_name_without_words_nothing_is_known(metric: str) -> None:
+    assert metric_cautions(metric) == ()
+
+
 def accuracy(step: int, score: float, items: int) -> Eval:
     return Eval(step, score, (score * (1 - score) / items) ** 0.5)
 

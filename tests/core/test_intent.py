@@ -309,6 +309,16 @@ def test_a_next_life_that_ended_by_itself_or_at_another_time_is_no_stop(later: E
     assert step == GiveUp(State.ABANDONED, "the job ended by itself before the cancel: REQUEUED")
 
 
+@pytest.mark.parametrize(("ended_s", "stop"), [(48.0, True), (66.0, True), (47.9, False), (66.1, False)])
+def test_where_it_is_not_known_when_the_cancel_was_asked_for_it_was_not_before_the_decision(
+    ended_s: float, stop: bool
+) -> None:
+    later = Ending("CANCELLED", ended_s)
+    step = next_step(replace(NOTED, acted_s=None), replace(NEXT_GONE, later=later), 90.0)
+
+    assert (step == Confirm(later, next_life=True)) is stop
+
+
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.RUNNING, Phase.SUSPENDED])
 def test_a_job_that_lives_on_in_whatever_life_was_not_stopped(phase: Phase) -> None:
     see = replace(NEXT_ENDS, phase=phase, next_life=Life(2, 300), later=CANCELLED_END)
@@ -471,6 +481,16 @@ def test_a_job_that_goes_on_though_it_was_to_be_cancelled_was_not_stopped_by_us(
     assert step.state is State.ABANDONED
     assert step.why.startswith("the job ended by itself")
     assert step.why.endswith(end)
+
+
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"])
+@pytest.mark.parametrize("tries", [0, 1])
+def test_a_job_that_ended_otherwise_than_by_the_cancel_was_not_stopped_by_us(end: str, tries: int) -> None:
+    ended = replace(GOOD, phase=None, same_life=False, ending=Ending(end, 70.0))
+
+    assert next_step(at(State.CANCELLED, cancel_tries=tries), ended, 71.0) == GiveUp(
+        State.ABANDONED, f"the job ended by itself before the cancel: {end}"
+    )
 
 
 def test_why_a_stop_counts_as_undone_is_said() -> None:

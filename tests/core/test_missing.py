@@ -61,6 +61,12 @@ def test_a_lot_can_be_drawn_for_text_that_is_no_unicode() -> None:
     assert 0 <= lot(replace(PIN, key=replace(PIN.key, cluster="\udcff")), 1.0) < 1
 
 
+def test_each_pin_draws_a_lot_of_its_own() -> None:
+    pins = [replace(PIN, key=replace(PIN.key, job_id=str(n // 10)), step=n % 10) for n in range(100)]
+
+    assert len({lot(pin, 1.0) for pin in pins}) == 100
+
+
 def test_lots_are_spread_over_their_whole_range() -> None:
     lots = sorted(lot(PIN, float(n)) for n in range(1000))
 

@@ -95,6 +95,14 @@ def test_the_observe_rung_books_the_same_evidence() -> None:
     assert (found.intents, found.pins) == ((), ())
 
 
+@pytest.mark.parametrize("wished", [False, True])
+def test_a_would_be_stop_says_whether_only_its_owners_word_kept_it_one(wished: bool) -> None:
+    one = case(rung=Rung.OBSERVE)
+
+    found = decided(replace(one, standing=replace(one.standing, wished=wished)))
+    assert [each.wished for each in found.would_be] == [wished]
+
+
 def test_the_dataset_that_judges_is_in_the_watch_and_in_the_evidence() -> None:
     found = decided(case(dataset="held-out@9f"))
 

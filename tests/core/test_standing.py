@@ -57,6 +57,38 @@ def test_the_site_says_which_way_is_better_for_a_metric_that_the_owner_chose(met
     assert standing(site_terms(rules), Wishes(metric=metric, mode=Mode.MIN), rules).terms.mode is Mode.MIN
 
 
+@pytest.mark.parametrize(
+    ("metric", "mode", "of", "said"),
+    [
+        ("acc", Mode.MAX, "acc", True),
+        ("acc", Mode.MAX, "f1", False),
+        ("acc", Mode.MIN, "acc", False),
+        ("acc", None, "acc", False),
+        ("", Mode.MAX, "f1", True),
+        ("", Mode.MIN, "f1", False),
+    ],
+)
+def test_the_sites_direction_is_said_of_its_own_metric_or_of_any_where_it_names_none(
+    metric: str, mode: Mode | None, of: str, said: bool
+) -> None:
+    assert replace(OPEN, metric=metric, mode=mode).says_mode(Mode.MAX, of) is said
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode", "found"),
+    [
+        ("val_loss", None, Mode.MIN),
+        ("val_f1", None, Mode.MAX),
+        ("val_loss", Mode.MAX, Mode.MAX),
+        ("val_f1", Mode.MIN, Mode.MIN),
+    ],
+)
+def test_a_new_job_has_the_direction_that_the_site_says_of_its_metric_itself_or_by_a_pattern(
+    metric: str, mode: Mode | None, found: Mode
+) -> None:
+    assert site_terms(replace(OPEN, metric=metric, mode=mode, modes=(("*loss", Mode.MIN),))).mode is found
+
+
 def test_a_site_that_names_several_metrics_gives_a_new_job_none_yet() -> None:
     several = replace(OPEN, metric="acc", metrics=("val_*", "eval_*"))
 

@@ -15,7 +15,7 @@ def test_values_that_were_all_logged_at_one_step_are_said_with_what_to_do() -> N
     assert found is not None
     assert found.text.startswith("all 4 values were logged at step 0: ")
     assert found.text.endswith("log them with step=...")
-    assert not found.refuse
+    assert (found.code, found.refuse) == ("one-step", False)
     constant = stepless_caution(points(7, 7, 7, 7))
     assert constant is not None
     assert "at step 7" in constant.text

@@ -11,7 +11,7 @@ from evalstopd.daemon import Daemon
 from evalstopd.log import start_log
 from evalstopd.loop import Loop
 from evalstopd.settings import load_settings
-from evalstopd.wiring import make_loop
+from evalstopd.wiring.loop import make_loop
 
 
 class Fused:

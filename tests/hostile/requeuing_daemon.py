@@ -12,7 +12,7 @@ from evalstopd.daemon import Daemon
 from evalstopd.log import start_log
 from evalstopd.loop import Loop
 from evalstopd.settings import load_settings
-from evalstopd.wiring import make_loop
+from evalstopd.wiring.loop import make_loop
 
 # Whether the requeued jobs run again by then: a test changes this word.
 RUN_AGAIN = False

@@ -32,7 +32,8 @@ class SlowStore(MemoryStore):
     clock: list[float] = field(default_factory=lambda: [0.0])
     takes_s: float = 0.0
     cut: bool = False
-    leading: dict[str, Lease] = field(default_factory=dict)
+    leading_by: dict[str, Lease] = field(default_factory=dict)
+    claims: list[tuple[str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -41,7 +42,11 @@ class SlowStore(MemoryStore):
         self.clock[0] += self.takes_s
         if self.cut:
             raise Unavailable("cut off")
-        return self.leading.get(name) or super().take(name, holder, for_s)
+        return self.leading_by.get(name) or super().take(name, holder, for_s)
+
+    def claim(self, name: str, epoch: int, cluster: str) -> None:
+        self.claims.append((name, epoch))
+        super().claim(name, epoch, cluster)
 
 
 def lead_of(store: SlowStore) -> Lead:
@@ -65,7 +70,7 @@ def test_who_still_waits_for_an_answer_when_the_lease_is_over_does_not_say_that_
     for holder in ("me", "another"):
         store = SlowStore()
         if holder == "another":
-            store.leading["pair"] = Lease(holder, 1, 10.0)
+            store.leading_by["pair"] = Lease(holder, 1, 10.0)
         lead = lead_of(store)
         lead.beat()
         seat = LeaseSeat(lead)
@@ -130,11 +135,11 @@ def passes(world: World, lead: Lead) -> Service:
     return Service(lambda: settings, lambda _: loop, settings, LeaseSeat(lead), lead.now_s)
 
 
-def play(world: World, each: Service) -> str:
-    job = world.train("r1")
+def play(world: World, each: Service, run_id: str = "r1") -> str:
+    job = world.train(run_id)
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.clock.time_s += 1.0
-        world.evaluate(job, "r1", number * 10, score)
+        world.evaluate(job, run_id, number * 10, score)
         each.tick()
     return job
 
@@ -162,6 +167,36 @@ def test_who_stands_by_asks_nobody_and_does_nothing() -> None:
     assert report.good
     assert report.summary == "stands by: 'other' leads, epoch 1"
     assert report.counts == Counter()
+
+
+def test_of_two_lease_names_for_one_cluster_one_leads_and_the_other_touches_nothing_and_says_so() -> None:
+    """Each has the lease that it asked for: without more both would act on the same job."""
+    world, store = world_of_pair()
+    first = Lead(store, "one", "a", 10.0, lambda: store.clock[0])
+    second = Lead(store, "two", "b", 10.0, lambda: store.clock[0])
+    for lead in (first, second):
+        lead.beat()
+    passes(world, first).tick()
+    play(world, passes(world, second))
+    report = passes(world, second).tick()
+
+    assert world.cluster.cancelled == []
+    assert store.points([each.key for each in store.recent(10)]) == {}
+    assert not report.good
+    assert "under the lease 'one' 'a' leads the cluster" in report.summary
+    first.resign()
+    play(world, passes(world, second), "r2")
+    assert world.cluster.cancelled == [("2", 0)]
+
+
+def test_which_cluster_is_led_is_asked_of_the_store_once_in_an_epoch() -> None:
+    world, store = world_of_pair()
+    lead = lead_of(store)
+    lead.beat()
+    for _ in range(3):
+        passes(world, lead).tick()
+
+    assert store.claims == [("pair", 1)]
 
 
 def test_who_cannot_ask_the_store_is_not_well() -> None:

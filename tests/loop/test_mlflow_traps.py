@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
+from evalstopd.core.intent import State
 from evalstopd.core.model import StopAction
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
-from tests.loop.told import events, remarks
+from tests.loop.told import events, intents, remarks
 
 HOUR_MS = 3_600_000
 
@@ -51,6 +54,30 @@ def test_a_run_deleted_in_mid_flight_is_refused_and_said():
     log_all(world, (0.2, 0.1, 0.05), first=4)
     assert world.cluster.cancelled == []
     assert remarks(world) == [(job, "deleted-run")]
+
+
+@pytest.mark.parametrize("how", ["deleted", "purged", "unreachable"])
+def test_a_run_deleted_while_a_notice_is_open_ends_the_stop_and_that_is_what_is_said(how: str):
+    """Deleted, it is still shown; purged (`mlflow gc`), it is unknown; an outage is no fault of its own."""
+    world = World(replace(RULES, notice_s=100_000.0))
+    job = world.train("r1")
+    log_all(world, RISE_AND_FALL[:5])
+    assert intents(world) == [(job, State.WARNED)]
+    if how == "deleted":
+        world.tracker.runs["r1"].deleted = True
+    elif how == "purged":
+        del world.tracker.runs["r1"]
+    else:
+        world.tracker.runs["r1"].broken = True
+    world.tick(600.0)
+    assert intents(world) == [(job, State.WARNED)]
+    world.tick(600.0)
+    why = {"deleted": "the run that the job claims is deleted, so ", "purged": "unknown run, so ", "unreachable": ""}[
+        how
+    ]
+    assert intents(world) == [(job, State.ABANDONED)]
+    assert events(world)[-1] == ("abandoned", f"{why}its evals could not be read for too long")
+    assert world.cluster.cancelled == []
 
 
 def test_of_nested_runs_only_the_named_one_is_read():

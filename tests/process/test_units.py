@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from evalstopd.adapters.site_key import read_site_key
-from evalstopd.faults import known_keys
 from evalstopd.keeper import keeper
-from evalstopd.settings import MOST_TICK_S, DaemonSettings, Settings, SlurmSettings
+from evalstopd.settings import MOST_TICK_S, DaemonSettings, Settings, SlurmSettings, known_keys
 
 UNITS = Path(__file__).parents[2] / "systemd"
 README = (UNITS.parent / "README.md").read_text().partition("## Installation on a cluster")[2]

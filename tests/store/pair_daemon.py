@@ -18,7 +18,11 @@ from evalstopd.meters.measured import measured
 from evalstopd.service import After, Service
 from evalstopd.settings import Settings, load_settings
 from evalstopd.upkeep.hourly import Hourly
-from evalstopd.wiring import make_loop, make_meters, make_seat, make_store, note_pulses, seated
+from evalstopd.wiring.loop import make_loop
+from evalstopd.wiring.meters import make_meters
+from evalstopd.wiring.pulses import note_pulses
+from evalstopd.wiring.seat import make_seat, seated
+from evalstopd.wiring.store import make_store
 from tests.store.shared_world import Shared
 
 

@@ -54,9 +54,10 @@ class Pair:
         self.gate.mkdir()
         make_world(self.world)
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, lease: str = "evalstopd") -> None:
         config = self.folder / f"{name}.toml"
-        config.write_text(SETTINGS + f'[store]\nurl = "{self._urls[name]}"\nlease_s = {LEASE_S}\n')
+        store = f'[store]\nurl = "{self._urls[name]}"\nlease = "{lease}"\nlease_s = {LEASE_S}\n'
+        config.write_text(SETTINGS + store)
         command = [sys.executable, "-u", str(PROGRAM), str(self.world), str(self.gate) if name == "a" else "-"]
         root = Path(__file__).parents[2]
         paths = os.pathsep.join(str(root / each) for each in (".", "sim", "migrations", "examples"))
@@ -210,6 +211,24 @@ def test_a_leader_that_is_cut_off_is_replaced_and_does_not_act_though_slurm_answ
     assert pair.cancelled() == [(job, 0)]
     assert pair.requests() == 1
     assert pair.states() == [State.CONFIRMED]
+
+
+@pytest.mark.slow
+def test_under_another_leases_name_nobody_acts_on_a_cluster_while_its_leader_lives(pair: Pair) -> None:
+    """Each has the lease that it asked for; B leads the cluster only once A is dead."""
+    pair.start("a")
+    pair.wait(lambda: pair.led_by(1), "A leads")
+    job = pair.train()
+    pair.wait((pair.gate / "reached").exists, "A is about to cancel")
+    pair.start("b", lease="other")
+    pair.wait(lambda: pair.said("b", "under the lease 'evalstopd'"), "B says why it does nothing")
+    assert pair.said("b", "give its daemons one name in store.lease")
+    assert pair.requests() == 0
+    pair.running["a"].kill()
+    pair.wait(lambda: pair.states() == [State.CONFIRMED], "B has cancelled and confirmed")
+
+    assert pair.cancelled() == [(job, 0)]
+    assert pair.requests() == 1
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ from evalstopd.settings import Settings, load_settings, settings_source
 from evalstopd.skew import agreeing
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_checks, make_clock
+from evalstopd.wiring.checks.every import make_checks
+from evalstopd.wiring.host import make_clock
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
 
@@ -126,6 +127,49 @@ def test_a_daemon_that_is_well_is_told_of_and_one_that_is_not_is_bad_news(settin
     assert not good
     assert re.search(r"last good pass (999|1\d\d\d) s ago", text)
     assert "alas" in text
+
+
+def test_a_cluster_that_is_led_under_another_leases_name_is_bad_news(settings: Settings) -> None:
+    """Who starts a daemon by these settings would see it do nothing."""
+    program(settings, "squeue", ":")
+    program(settings, "scontrol", "echo 'ClusterName             = c'")
+    store = SqlStore(settings.store.url)
+    store.claim("other", store.take("other", "b", 600).epoch, "c")
+    store.claim("third", store.take("third", "b", 600).epoch, "elsewhere")
+    good, text = answer_of(settings, "daemon")
+
+    assert not good
+    assert "the lease 'other' leads the cluster 'c', not 'evalstopd', which these settings name" in text
+    assert "third" not in text
+    assert answer_of(put(settings, "store", lease="other"), "daemon")[0]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "tick_s", "lease_s", "limit_s", "words"),
+    [
+        ("postgresql:///e", 30.0, 15.0, 5.0, "after 20 s at most, four thirds of store.lease_s: within two passes"),
+        ("postgresql:///e", 10.0, 15.0, 5.0, "after 20 s at most, four thirds of store.lease_s: within two passes"),
+        (
+            "postgresql:///e", 9.0, 15.0, 1.0,
+            "more than two passes (daemon.tick_s is 9); a store.lease_s of 13.5 at most would do",
+        ),
+        (
+            "postgresql:///e", 5.0, 15.0, 5.0,
+            "a store.lease_s of 7.5 at most would do, with a slurm.time_limit_s of 1.75 at most",
+        ),
+        ("postgresql:///e", 2.0, 15.0, 5.0, "more than two passes (daemon.tick_s is 2); no lease is so short"),
+        ("sqlite:////e.db", 1.0, 15.0, 5.0, "an SQLite store serves one daemon: none takes over"),
+    ],
+)  # fmt: skip
+def test_how_long_a_take_over_lasts_is_said_and_where_that_is_more_than_two_passes(
+    settings: Settings, url: str, tick_s: float, lease_s: float, limit_s: float, words: str
+) -> None:
+    given = put(put(settings, "store", url=url, lease_s=lease_s), "daemon", tick_s=tick_s)
+    given = put(given, "slurm", time_limit_s=limit_s)
+    good, text = answer_of(given, "take-over")
+    assert good
+    assert text.endswith(words)
 
 
 def test_a_second_daemon_that_is_late_is_bad_news_too_unless_it_was_told_to_end(settings: Settings) -> None:

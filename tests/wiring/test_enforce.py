@@ -24,7 +24,9 @@ from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store import migrate
 from evalstopd.store.lock import lock_alone
 from evalstopd.store.sql import SqlStore
-from evalstopd.wiring import make_checks, make_loop, tick_alone
+from evalstopd.wiring.checks.every import make_checks
+from evalstopd.wiring.loop import make_loop
+from evalstopd.wiring.seat import tick_alone
 from tests.contracts import store_builders as make
 from tests.fakes.mail_server import MailServer
 

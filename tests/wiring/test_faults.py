@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstopd.errors import WrongSettings
-from evalstopd.faults import known_keys
-from evalstopd.sense import PATHS
-from evalstopd.settings import Settings, load_settings
+from evalstopd.settings import PATHS, Settings, known_keys, load_settings
 
 HOSTILE = "a\nb\x1b[31m\u202e=cmd|\r<script>"
 # Words that pydantic, and nobody else, would put there.

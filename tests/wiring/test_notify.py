@@ -19,7 +19,8 @@ from evalstopd.core.model import Rung
 from evalstopd.errors import Misconfigured
 from evalstopd.loop import Loop, Stance
 from evalstopd.settings import RuleSettings, Settings, load_settings
-from evalstopd.wiring import make_checks, make_notifier
+from evalstopd.wiring.checks.every import make_checks
+from evalstopd.wiring.notify import make_notifier
 from tests.fakes.mail_server import MailServer
 from tests.fakes.world import RISE_AND_FALL, RULES, World
 from tests.loop.told import events, intents

@@ -7,7 +7,8 @@ import pytest
 from evalstopd.core.preempt import PreemptRules
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.settings import Settings, load_settings, make_preempt
-from evalstopd.wiring import estimate_days, preemption, seldom
+from evalstopd.wiring.checks.slurm import preemption, seldom
+from evalstopd.wiring.estimates import estimate_days
 
 
 def settings(tmp_path: Path, text: str) -> Settings:

@@ -6,7 +6,7 @@ import pytest
 
 from evalstopd.errors import Misconfigured
 from evalstopd.settings import load_settings
-from evalstopd.wiring import make_registry
+from evalstopd.wiring.tracker import make_registry
 
 
 def settings_with(tmp_path: Path, text: str):

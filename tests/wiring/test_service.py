@@ -8,7 +8,8 @@ import pytest
 
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.settings import Settings, load_settings
-from evalstopd.wiring import make_meters, make_seat
+from evalstopd.wiring.meters import make_meters
+from evalstopd.wiring.seat import make_seat
 
 
 def settings(tmp_path: Path, text: str) -> Settings:

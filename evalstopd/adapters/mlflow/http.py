@@ -11,7 +11,8 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.later import retry_after_s
+from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Busy, Silent, TooLong, Unreachable, one_line
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
@@ -20,7 +21,7 @@ AJAX = "/ajax-api/2.0/mlflow"
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
-_OVERLOADED = (429, 503)
+_BUSY, _OVERLOADED = 429, 503
 _TOO_SLOW = (408, 502, 504)
 _NO_WORKSPACES = "FEATURE_DISABLED"
 _NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
@@ -146,7 +147,9 @@ class Http:
 
     def _refusal(self, response: httpx.Response) -> EvalstopError:
         status = response.status_code
-        if status in _OVERLOADED:
+        if status == _BUSY:
+            return Busy(self._says(f"asks for patience (HTTP {status})"), retry_after_s(response.headers))
+        if status == _OVERLOADED:
             return Unreachable(self._says(f"asks for patience (HTTP {status})"))
         if status in _TOO_SLOW:
             return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))

@@ -13,7 +13,7 @@ from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.packing import packed
 from evalstopd.adapters.mlflow.passes import Pass, side_by_side, tried, tried_twice
 from evalstopd.adapters.mlflow.points import Caps, history, is_metric, too_many
-from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, TooLong, is_its_own, one_line
+from evalstopd.adapters.mlflow.problems import UNKNOWN_RUN, Busy, TooLong, is_its_own, one_line
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError
 from evalstopd.ports import RunQuery
@@ -97,6 +97,8 @@ class Ladder:
         if not isinstance(first, EvalstopError):
             rung.footing.worked()
             return first | self._several(now, rung, chunks[1:], failed)
+        if isinstance(first, Busy):
+            return dict.fromkeys(left, first)
         if is_its_own(first):
             failed.append((rung, first, ()))
         return {}
@@ -114,6 +116,9 @@ class Ladder:
         for chunk, answer in zip(chunks, answers, strict=True):
             if not isinstance(answer, EvalstopError):
                 found |= answer
+            elif isinstance(answer, Busy):
+                # In another way they would be more questions to a server that asks for fewer.
+                found |= dict.fromkeys(chunk, answer)
             elif is_its_own(answer):
                 failed.append((rung, answer, chunk))
         return found
@@ -166,7 +171,7 @@ class Ladder:
         blamed = {
             rung.route.name: (rung, error)
             for rung, error, chunk in failed
-            if not any(is_its_own(found[each]) for each in chunk)
+            if not any(is_its_own(found[each]) or isinstance(found[each], Busy) for each in chunk)
         }
         for name, (rung, error) in blamed.items():
             rung.footing.failed()

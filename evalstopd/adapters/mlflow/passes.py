@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from evalstopd.adapters.mlflow.http import Answer, Asks, Params
-from evalstopd.adapters.mlflow.problems import NotAsked, Silent, Unreachable, is_its_own
+from evalstopd.adapters.mlflow.later import pause_s
+from evalstopd.adapters.mlflow.problems import Busy, NotAsked, Silent, Unreachable, is_its_own
 from evalstopd.errors import EvalstopError, Unavailable
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+# How much of a pass's time one question may wait for a busy server: all other jobs wait with it.
+_LONGEST_WAIT = 0.25
 
 
 def side_by_side(workers: int, work: Callable[[_T], _R], of: Sequence[_T]) -> list[_R]:
@@ -42,9 +45,12 @@ def tried_twice(ask: Callable[[], _R]) -> _R | EvalstopError:
 class Pass:
     """Asks on behalf of many runs until the server is plainly not there, then fails fast.
 
-    Plainly not there: no connection (or 429, 503), or a time-out before anything was answered, or as many in a row,
+    Plainly not there: no connection (or 503), or a time-out before anything was answered, or as many in a row,
     over all threads, as there are `workers`, and then no answer to the smallest question of all either. So heavy runs
     alone never end a pass, however many they are. The pass as a whole ends after `seconds`.
+
+    A question that a busy server puts off (429) waits as long as the server asks, where the pass has the time, and is
+    put once more; the others go on meanwhile. As many put off in a row as there are `workers` are the whole server's.
     """
 
     def __init__(self, http: Asks, workers: int, seconds: float) -> None:
@@ -55,7 +61,9 @@ class Pass:
         self._lock = threading.Lock()
         self._silences = 0
         self._answered = False
+        self._put_off = 0
         self._given_up: Unavailable | None = None
+        self._ended = threading.Event()
 
     @property
     def over(self) -> bool:
@@ -71,9 +79,26 @@ class Pass:
         return self._asked(lambda: self._http.post(path, body))
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        try:
+            return self._once(ask)
+        except Busy as busy:
+            self._wait(busy)
+        return self._once(ask)
+
+    def _wait(self, busy: Busy) -> None:
+        """Wait for a busy server, and no longer than the pass goes on. Raises what it is given where time is short."""
+        wait_s = pause_s(busy.after_s)
+        if wait_s > self._seconds * _LONGEST_WAIT or time.monotonic() + wait_s > self._end_at:
+            raise busy
+        self._ended.wait(wait_s)
+
+    def _once(self, ask: Callable[[], Answer]) -> Answer:
         self._check()
         try:
             answer = ask()
+        except Busy as busy:
+            self._busy(busy)
+            raise
         except (Unreachable, Silent) as error:
             self._unheard(error)
             raise
@@ -90,16 +115,29 @@ class Pass:
             raise NotAsked(f"not asked: reading took longer than {self._seconds:g} s in all")
 
     def _heard(self) -> None:
-        self._silences = 0
+        self._silences = self._put_off = 0
         self._answered = True
+
+    def _busy(self, error: Busy) -> None:
+        with self._lock:
+            self._silences, self._answered = 0, True
+            self._put_off += 1
+            # One thread alone that is put off twice has met a busy moment, not yet a busy server.
+            if self._put_off >= max(self._patience, 2):
+                self._give_up(error)
+
+    def _give_up(self, error: Unavailable | None) -> None:
+        self._given_up = self._given_up or error
+        if self._given_up is not None:
+            self._ended.set()
 
     def _unheard(self, error: Unreachable | Silent) -> None:
         with self._lock:
             self._silences += 1
             if isinstance(error, Unreachable):
-                self._given_up = self._given_up or error
+                self._give_up(error)
             elif self._given_up is None and (self._silences >= self._patience or not self._answered):
-                self._given_up = self._trouble_with_the_server()
+                self._give_up(self._trouble_with_the_server())
                 self._silences, self._answered = 0, True
 
     def _trouble_with_the_server(self) -> Unavailable | None:

@@ -11,7 +11,18 @@ NO_PERMISSION = "no permission"
 
 
 class Unreachable(Unavailable):
-    """No connection, no such workspace, or the server asks for less: this concerns every run of the pass."""
+    """No connection, no such workspace, or an overloaded server: this concerns every run of the pass."""
+
+
+class Busy(Unreachable):
+    """The server asks to come later (HTTP 429): this concerns the one question, which may be put again.
+
+    `after_s` is for how many seconds it asks; None where it does not say.
+    """
+
+    def __init__(self, text: str, after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.after_s = after_s
 
 
 class Silent(Unavailable):
@@ -31,7 +42,7 @@ class TooMuch(PastCaps):
 
 
 def is_its_own(answer: object) -> bool:
-    """Tell whether an answer is a failure, and not one of the whole server."""
+    """Tell whether an answer is a failure, and not one of the whole server or of the moment."""
     return isinstance(answer, EvalstopError) and not isinstance(answer, (Unreachable, NotAsked))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from evalstopd.adapters.mlflow import runs, search
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.passes import Pass, side_by_side, tried, tried_twice
-from evalstopd.adapters.mlflow.problems import Silent, TooMuch, is_its_own, one_line
+from evalstopd.adapters.mlflow.problems import Busy, Silent, TooMuch, is_its_own, one_line
 from evalstopd.adapters.mlflow.search import View
 from evalstopd.core.binding import RunFacts
 from evalstopd.errors import EvalstopError, Unavailable
@@ -114,7 +114,10 @@ class Roster:
         self._outcomes += [each if isinstance(each, EvalstopError) else None for each in answers]
         shown, unasked = dict[str, Facts](), list[str]()
         for chunk, answer in zip(chunks, answers, strict=True):
-            if isinstance(answer, EvalstopError):
+            if isinstance(answer, Busy):
+                # Asked for one by one they would be a hundred questions more to a server that asks for fewer.
+                shown |= dict.fromkeys(chunk, answer)
+            elif isinstance(answer, EvalstopError):
                 unasked += chunk
             else:
                 shown |= answer

@@ -21,7 +21,10 @@ from evalstopd.loop import Loop, Stance
 from evalstopd.ports import Ports
 from evalstopd.settings import Settings, load_settings, make_rules
 from evalstopd.store.migrate import upgrade
-from evalstopd.wiring import make_gate, make_keeper, make_kill_switch, make_metrics, make_store
+from evalstopd.wiring.host import make_kill_switch
+from evalstopd.wiring.keeper import make_keeper
+from evalstopd.wiring.store import make_store
+from evalstopd.wiring.tracker import make_gate, make_metrics
 
 from . import parts
 from .stage import EVAL_S, STEP_S, Stage, cluster_of

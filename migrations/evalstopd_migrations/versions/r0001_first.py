@@ -378,6 +378,7 @@ def _leases() -> None:
         _text("holder"),
         _whole("epoch"),
         _time("until_s"),
+        _text("cluster"),
         sa.PrimaryKeyConstraint("name"),
     )
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.problems import Silent, TooLong, Unreachable
+from evalstopd.adapters.mlflow.problems import Busy, Silent, TooLong, Unreachable
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from tests.adapters.mlflow import standin
@@ -84,7 +84,7 @@ def test_an_answer_that_is_not_mlflows_is_unavailable(reply: Reply):
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, Rejected), (403, Rejected), (408, Silent), (429, Unreachable), (502, Silent), (503, Unreachable),
+    [(401, Rejected), (403, Rejected), (408, Silent), (429, Busy), (502, Silent), (503, Unreachable),
      (504, Silent)],
 )  # fmt: skip
 def test_each_status_has_its_kind(status: int, kind: type[EvalstopError]):

@@ -7,6 +7,7 @@ import pytest
 from evalstopd.adapters.mlflow.footing import Footing
 from evalstopd.adapters.mlflow.http import Http
 from evalstopd.adapters.mlflow.passes import Pass
+from evalstopd.adapters.mlflow.problems import Busy
 from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.core.binding import RunFacts
@@ -116,6 +117,14 @@ def test_without_searches_nothing_remembered_is_trusted(desk: Desk):
     assert isinstance(facts, RunFacts)
     assert facts.deleted
     assert desk.small.calls.count(GET) == 10
+
+
+def test_while_searches_are_put_off_nothing_remembered_is_trusted_and_nobody_is_asked_for_alone(desk: Desk):
+    """Ten runs asked for alone would be ten questions more to a server that asks for fewer."""
+    stand_still(desk, 600)
+    desk.small.trouble = lambda asked: raw(b"", 429, "Retry-After: 3600") if asked.path.endswith(SEARCH) else None
+    assert all(isinstance(each, Busy) for each in desk.read().values())
+    assert desk.small.calls == [SEARCH]
 
 
 def test_what_a_search_does_not_show_is_asked_for_alone(desk: Desk):

@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from evalstopd.core.detectors import DETECTORS, detector
 from evalstopd.core.model import Mode
 from evalstopd.core.policies import ELASTIC, policy
 from evalstopd.core.rules import ServerClass
 from evalstopd.core.spec import parse_spec
-from evalstopd.faults import Fault, shown
-
-if TYPE_CHECKING:
-    from evalstopd.settings import Settings
+from evalstopd.settings.faults import Fault, shown
+from evalstopd.settings.whole import Settings
 
 LOSS_AWARE = "loss-aware"
 SPARE_S = 2.0
@@ -27,26 +24,26 @@ _RELATIVE_SQLITE = re.compile(r"sqlite(\+[a-z]+)?:///[^/]")
 PREEMPTIVE = ("srtf-est", "las")
 
 
-def _rule(settings: "Settings") -> Iterator[Fault]:
+def _rule(settings: Settings) -> Iterator[Fault]:
     try:
         detector(settings.rules.rule, settings.rules.mode or Mode.MAX)
     except ValueError as error:
         yield _fault("rules.rule", str(error))
 
 
-def _actions(settings: "Settings") -> Iterator[Fault]:
+def _actions(settings: Settings) -> Iterator[Fault]:
     for number, each in enumerate(settings.enforce.actions, 1):
         if each.rule and each.rule not in DETECTORS:
             known = ", ".join(sorted(DETECTORS))
             yield _fault("enforce.actions", f"entry {number}: {shown(each.rule)} is no rule; known: {known}")
 
 
-def _tags(settings: "Settings") -> Iterator[Fault]:
+def _tags(settings: Settings) -> Iterator[Fault]:
     if settings.binding.tags and settings.mlflow.server is not ServerClass.AUTHENTICATED:
         yield _fault("binding.tags", 'tags prove nothing unless mlflow.server is "authenticated"', "mlflow.server")
 
 
-def _policy(settings: "Settings") -> Iterator[Fault]:
+def _policy(settings: Settings) -> Iterator[Fault]:
     """Refuse what cannot be had on a live cluster."""
     asked = settings.priorities
     if not asked.policy:
@@ -64,7 +61,7 @@ def _policy(settings: "Settings") -> Iterator[Fault]:
         yield _fault("priorities.policy", f"{LOSS_AWARE} {why}", "priorities.loss_aware", "priorities.loss_metric")
 
 
-def _preempt(settings: "Settings") -> Iterator[Fault]:
+def _preempt(settings: Settings) -> Iterator[Fault]:
     asked = settings.preempt
     if not asked.policy:
         return
@@ -77,7 +74,7 @@ def _preempt(settings: "Settings") -> Iterator[Fault]:
         yield _fault("preempt.policy", f"{made.spec} requeues no running job; {' or '.join(PREEMPTIVE)} does")
 
 
-def _kinds(settings: "Settings") -> Iterator[Fault]:
+def _kinds(settings: Settings) -> Iterator[Fault]:
     """Refuse a kind without what it needs."""
     asked = settings.notify
     if not asked.kinds:
@@ -90,7 +87,7 @@ def _kinds(settings: "Settings") -> Iterator[Fault]:
         yield _fault("notify.kinds", '"smtp" needs smtp_from and smtp_to', "notify.smtp_from", "notify.smtp_to")
 
 
-def _password(settings: "Settings") -> Iterator[Fault]:
+def _password(settings: Settings) -> Iterator[Fault]:
     """Refuse a password that would go over the wire for all to read, or that is nobody's."""
     asked = settings.notify
     if bool(asked.smtp_user) != bool(asked.smtp_password_file):
@@ -100,7 +97,7 @@ def _password(settings: "Settings") -> Iterator[Fault]:
         yield _fault("notify.smtp_security", "no password is sent without starttls or tls", "notify.smtp_user")
 
 
-def _login(settings: "Settings") -> Iterator[Fault]:
+def _login(settings: Settings) -> Iterator[Fault]:
     """Refuse half a login to the tracker: it would be used, or left out, in silence."""
     asked = settings.mlflow
     has = bool(asked.password.get_secret_value())
@@ -109,7 +106,7 @@ def _login(settings: "Settings") -> Iterator[Fault]:
         yield _fault("mlflow.username", f"goes together with mlflow.password: {said}", "mlflow.password")
 
 
-def _paths(settings: "Settings") -> Iterator[Fault]:
+def _paths(settings: Settings) -> Iterator[Fault]:
     """Refuse what depends on the folder that a command, or systemd, happens to start in."""
     for key in PATHS:
         part, _, name = key.partition(".")
@@ -123,7 +120,7 @@ def _paths(settings: "Settings") -> Iterator[Fault]:
         yield _fault("store.url", f"{four}: {_WHERE}")
 
 
-def least_lease_s(settings: "Settings") -> float:
+def least_lease_s(settings: Settings) -> float:
     """Return the shortest lease that an act on Slurm can be begun under, in seconds.
 
     A beat beside the passes renews the lease when a third of it is over, however long a pass takes: so the period of
@@ -133,7 +130,36 @@ def least_lease_s(settings: "Settings") -> float:
     return 2 * (settings.slurm.time_limit_s + SPARE_S)
 
 
-def _lease(settings: "Settings") -> Iterator[Fault]:
+def take_over_s(settings: Settings) -> float:
+    """Return how long nobody leads at most once a leader was killed: its lease, and who waits asks every third of it.
+
+    The new leader makes its first pass at once, so nothing of this hangs on the period of the passes.
+    """
+    return settings.store.lease_s * 4 / 3
+
+
+def told_take_over(settings: Settings) -> str:
+    """Say how long a take-over lasts, and where that is more than two passes."""
+    if settings.store.url.startswith("sqlite"):
+        return "an SQLite store serves one daemon: none takes over"
+    takes_s, tick_s = take_over_s(settings), settings.daemon.tick_s
+    said = f"a leader that dies is replaced after {takes_s:.3g} s at most, four thirds of store.lease_s"
+    if takes_s <= 2 * tick_s:
+        return f"{said}: within two passes"
+    return f"{said}: more than two passes (daemon.tick_s is {tick_s:g}); {_within_two(settings)}"
+
+
+def _within_two(settings: Settings) -> str:
+    """Say what would let a take-over end within two passes."""
+    most_s = 1.5 * settings.daemon.tick_s
+    would_do = f"a store.lease_s of {most_s:.3g} at most would do"
+    limit_s = most_s / 2 - SPARE_S
+    if settings.slurm.time_limit_s <= limit_s:
+        return would_do
+    return f"{would_do}, with a slurm.time_limit_s of {limit_s:.3g} at most" if limit_s > 0 else "no lease is so short"
+
+
+def _lease(settings: Settings) -> Iterator[Fault]:
     """Refuse a lease too short to act within; of SQLite's one daemon there is none."""
     least_s = least_lease_s(settings)
     if settings.store.lease_s < least_s and not settings.store.url.startswith("sqlite"):

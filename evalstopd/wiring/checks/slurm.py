@@ -1,0 +1,83 @@
+"""What `evalstopd check` asks of Slurm: whether it answers, and lets this account do what the settings want."""
+
+import os
+
+from evalstopd.adapters.slurm.clock import controllers_clock_s
+from evalstopd.adapters.slurm.partitions import partitions
+from evalstopd.adapters.slurm.rights import is_operator
+from evalstopd.core.model import Rung
+from evalstopd.core.spec import parse_spec
+from evalstopd.errors import EvalstopError, Unavailable
+from evalstopd.priorities import still_set, told_still_set
+from evalstopd.settings import Settings, make_preempt, make_priorities
+from evalstopd.skew import agreeing
+from evalstopd.wiring.host import account_name, make_clock
+from evalstopd.wiring.slurm import make_cluster, make_runner
+from evalstopd.wiring.store import make_checked_store
+
+
+def queue(settings: Settings) -> str:
+    """Tell whether the queue can be listed."""
+    queue = make_cluster(settings).queue()
+    return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+
+def clock(settings: Settings) -> str:
+    """Tell whether the controller's clock agrees with ours."""
+    return agreeing("slurmctld", lambda: controllers_clock_s(make_runner(settings)), make_clock().now_s)
+
+
+def governed(settings: Settings) -> str:
+    """Name the governed partitions. Raises Unavailable where Slurm has no such one."""
+    named = dict.fromkeys(settings.rules.partitions, "rules.partitions")
+    named |= {each: "priorities.partitions" for each in settings.priorities.partitions if each not in named}
+    if not named:
+        return "all partitions are governed"
+    known = partitions(make_runner(settings))
+    if unknown := [f"{each} ({where})" for each, where in sorted(named.items()) if each not in known]:
+        raise Unavailable(f"Slurm has no partition {', '.join(unknown)}")
+    return f"governed: {', '.join(sorted(named))}"
+
+
+def priorities(settings: Settings) -> str:
+    """Tell by what waiting jobs are ordered. Raises Unavailable where they should be and cannot."""
+    asked = make_priorities(settings)
+    if asked is None:
+        return told_still_set(_still_set(settings))
+    _as_operator(settings, "change the order of waiting jobs")
+    return f"waiting jobs are ordered by {asked.policy.spec}, by {asked.lever.value.capitalize()}"
+
+
+def _still_set(settings: Settings) -> int:
+    """Return how many waiting jobs have what was set; 0 where that cannot be told, which other lines say."""
+    try:
+        queue = make_cluster(settings).queue()
+        return len(still_set(make_checked_store(settings).book(queue.cluster).shifts, queue.jobs))
+    except EvalstopError:
+        return 0
+
+
+def preemption(settings: Settings) -> str:
+    """Tell whether running jobs can yield to waiting ones. Raises Unavailable where they should and cannot."""
+    asked = make_preempt(settings)
+    if asked is None:
+        return "no running job yields to a waiting one"
+    if settings.rules.rung < Rung.WARN:
+        raise Unavailable("nobody will yield: on the observe rung no checkpoint is pinned (rules.rung, preempt.policy)")
+    _as_operator(settings, "requeue the jobs of others")
+    return f"running jobs may yield by {asked.policy.spec}, {asked.per_hour} within an hour at most{seldom(settings)}"
+
+
+def seldom(settings: Settings) -> str:
+    """Say where the order of waiting jobs keeps them from it: who starts next is seldom whom they would yield to."""
+    order, own = settings.priorities.policy, parse_spec(settings.preempt.policy).name
+    if not order or parse_spec(order).name == own:
+        return ""
+    return f"; but hardly ever, as {order} puts others first (priorities.policy): set both to {own}"
+
+
+def _as_operator(settings: Settings, to_do: str) -> None:
+    """Raise Unavailable where Slurm does not answer, or does not let this account do it."""
+    make_cluster(settings).queue()
+    if not is_operator(make_runner(settings), os.getuid(), account_name(os.getuid())):
+        raise Unavailable(f"Slurm does not call this account Operator: it may not {to_do}")

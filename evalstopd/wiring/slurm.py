@@ -1,0 +1,29 @@
+"""Slurm by its commands, as the settings say: the controller, and accounting far back."""
+
+import os
+
+from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.run import ProcessRunner
+from evalstopd.ports import PastJobs
+from evalstopd.settings import Settings
+
+# What one reading of accounting may print: more is asked for in smaller pieces.
+_HISTORY_CAP = 16 * 2**20
+
+
+def make_cluster(settings: Settings) -> SlurmCluster:
+    """Return the scheduler's adapter."""
+    return SlurmCluster(run=make_runner(settings))
+
+
+def make_runner(settings: Settings) -> ProcessRunner:
+    """Return what runs Slurm's commands, for questions that no port has."""
+    slurm = settings.slurm
+    return ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path)
+
+
+def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:
+    """Return accounting, bounded in time and in what one answer may hold."""
+    slurm = settings.slurm
+    limit_s = max(slurm.time_limit_s, time_limit_s)
+    return SlurmCluster(ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), limit_s, slurm.path, _HISTORY_CAP))
