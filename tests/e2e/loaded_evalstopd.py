@@ -22,7 +22,8 @@ from evalstopd.cli import main
 
 # What `main` itself loads only when a command needs it.
 LOADED = (
-    "evalstopd.wiring", "evalstopd.checks", "evalstopd.daemon", "evalstopd.log", "evalstopd.veto", "evalstopd.breakers",
+    "evalstopd.wiring.service", "evalstopd.wiring.checks.every", "evalstopd.wiring.undo", "evalstopd.wiring.priorities",
+    "evalstopd.wiring.pulses", "evalstopd.daemon", "evalstopd.log", "evalstopd.veto", "evalstopd.breakers",
     "evalstopd.report.rows", "evalstopd.report.render", "evalstopd.report.audit.page", "evalstopd.report.audit.sheet",
     "rich.table",
 )  # fmt: skip
