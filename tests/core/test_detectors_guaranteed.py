@@ -167,6 +167,7 @@ def test_capital_that_is_carried_on_gives_what_the_definition_gives_anew(seed: i
     assert any(isinstance(each, Declining) for each in carried)
 
 
+@pytest.mark.timed
 def test_an_eval_costs_little_more_than_the_exponentials_of_its_bets() -> None:
     """Of 1,000 items there are 72: a run of 60,000 evals may not hold up a pass for seconds."""
     made, evals = detector("guaranteed:items=1000"), [Eval(at, 0.5 + at % 7 / 100) for at in range(500)]
