@@ -167,6 +167,14 @@ def test_capital_that_is_carried_on_gives_what_the_definition_gives_anew(seed: i
     assert any(isinstance(each, Declining) for each in carried)
 
 
+def test_scores_of_however_many_items_can_be_judged() -> None:
+    """The capital that a bet of so many items gains or loses is no number that a float can hold."""
+    made = detector("guaranteed:items=1000000")
+
+    assert isinstance(fold(made, JOB, [Eval(at, score) for at, score in enumerate([0.1, 0.1, 0.9])])[-1], KeepGoing)
+    assert isinstance(fold(made, JOB, [Eval(at, score) for at, score in enumerate([0.9, 0.9, 0.1])])[-1], Stop)
+
+
 @pytest.mark.timed
 def test_an_eval_costs_little_more_than_the_exponentials_of_its_bets() -> None:
     """Of 1,000 items there are 72: a run of 60,000 evals may not hold up a pass for seconds."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstopd.core.again import Kind, Return
 from evalstopd.core.intent import (
     CLOSED,
     TRANSITIONS,
@@ -415,6 +416,8 @@ def test_a_move_is_dated_and_changes_nothing_else() -> None:
         ({"same_terms": False}, "the job is now judged by another"),
         ({"best_step": 9}, "a new best score at step 9"),
         ({"stale": True}, "its evals could not be read"),
+        ({"stale": True, "unread": "its run is deleted"}, "its run is deleted, so its evals could not be read"),
+        ({"back": Return(Kind.RESTART, 2, 3, 5)}, "the training began again at step 2: "),
     ],
 )
 def test_what_withdraws_a_stop_is_named(change: dict[str, object], why: str) -> None:
@@ -422,6 +425,13 @@ def test_what_withdraws_a_stop_is_named(change: dict[str, object], why: str) -> 
 
     assert isinstance(step, GiveUp)
     assert step.why.startswith(why)
+
+
+@pytest.mark.parametrize("kind", [Kind.OPEN, Kind.APART])
+def test_a_going_back_that_is_no_restart_does_not_withdraw_a_stop(kind: Kind) -> None:
+    step = next_step(at(State.WARNED), replace(GOOD, back=Return(kind, 2, 3, 4)), 100.0)
+
+    assert not isinstance(step, GiveUp)
 
 
 def test_a_curve_that_could_not_be_read_is_no_new_best() -> None:

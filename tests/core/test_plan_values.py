@@ -10,7 +10,7 @@ from evalstopd.core.detectors import KEEP_GOING, Declining, Stop
 from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Point, Rung, StopAction
-from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, plan, reason, verdicts
+from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, first_asked, plan, reason, verdicts
 from evalstopd.core.rules import Standing
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Signal, Wishes
@@ -467,6 +467,24 @@ def test_where_the_owners_log_speaks_against_it_the_job_is_only_warned_of_by_the
     ]
     assert ([each.rung_now for each in found.watches], found.doubts) == ([Rung.WARN], ())
     assert [each.step for each in found.pins] == [20]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case(),
+        case(evals(3.0, 2.0, 1.0, 0.5, arrived_s=NOW_S)),
+        case(NEAR, rung=Rung.OBSERVE),
+        held_back(OWN),
+        held_back(NoLog("none")),
+        by_word(OWN),
+    ],
+)
+def test_verdicts_that_were_folded_before_decide_what_they_would_have_here(one: Case) -> None:
+    since = first_asked(one.evals, NOW_S)
+    folded = verdicts(one.evals, one.standing.terms, since)
+
+    assert decided(replace(one, verdicts=folded)) == decided(one)
 
 
 def test_what_the_log_contradicts_after_the_eval_that_decides_is_no_matter() -> None:
