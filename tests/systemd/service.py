@@ -1,10 +1,7 @@
 """The service as the README installs it: its steps run in a booted systemd, beside a real cluster and tracker."""
 
-import os
-import pwd
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +12,7 @@ from pathlib import Path
 from demo.rig import users
 from demo.rig.cluster import Cluster
 from demo.rig.mlflow_server import MlflowServer
+from demo.rig.ports import free_block
 
 from tests.e2e.site import METRIC, TRAINER
 from tests.systemd.box import Box, booted
@@ -53,6 +51,8 @@ command = ["/bin/true"]
 gpu_share = 1.0
 [daemon]
 tick_s = 1.0
+[metrics]
+port = {port}
 """
 
 
@@ -64,6 +64,7 @@ class Installed:
     cluster: Cluster
     mlflow: MlflowServer
     folder: Path
+    metrics_port: int
 
     def train(self, scores: str) -> str:
         """Submit a job of alice's that logs these scores; return its id."""
@@ -100,7 +101,7 @@ def installed() -> Iterator[Installed]:
             cluster.add_account(ACCOUNT)
             cluster.add_user(users.ALICE, ACCOUNT)
             cluster.add_user(users.DAEMON, ACCOUNT, admin_level="Operator")
-            site = Installed(box, cluster, mlflow, folder)
+            site = Installed(box, cluster, mlflow, folder, free_block(1))
             _install(site)
             yield site
     finally:
@@ -121,12 +122,7 @@ def _install(site: Installed) -> None:
         "install -m 644 -t /etc/systemd/system systemd/*.service systemd/*.socket; systemctl daemon-reload"
     )
     settings = site.folder / "evalstopd.toml"
-    settings.write_text(SETTINGS.format(conf=site.cluster.env["SLURM_CONF"], uri=site.mlflow.uri, metric=METRIC))
+    conf, uri, port = site.cluster.env["SLURM_CONF"], site.mlflow.uri, site.metrics_port
+    settings.write_text(SETTINGS.format(conf=conf, uri=uri, metric=METRIC, port=port))
     box.done(f"install -m 644 {settings} /etc/evalstopd/evalstopd.toml")
     box.done(service)
-
-
-def give(folder: Path, user: str) -> None:
-    """Give a folder and all below it to a user."""
-    entry = pwd.getpwnam(user)
-    subprocess.run(["chown", "-R", f"{entry.pw_uid}:{entry.pw_gid}", os.fspath(folder)], check=True, timeout=60)

@@ -1,15 +1,16 @@
 """The units, booted: what their sandboxes forbid is found here, not at a site; everything as the README installs it."""
 
 import json
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from demo.rig import users
 
 from tests.e2e.site import FALL
-from tests.keeper.world import write_checkpoint
+from tests.keeper.world import give, user, write_checkpoint
 from tests.systemd.box import NoBoxError
-from tests.systemd.service import Installed, give, installed
+from tests.systemd.service import Installed, installed
 
 pytestmark = [pytest.mark.slurm, pytest.mark.mlflow, pytest.mark.root]
 ASK = """
@@ -39,6 +40,8 @@ def test_the_steps_of_the_readme_leave_a_service_that_is_well(site: Installed) -
     assert "BAD" not in site.box.done("evalstopd check", user="evalstopd")
     assert site.show("ActiveState", "NRestarts", "NotifyAccess") == ["active", "0", "main"]
     assert site.box.done("systemctl --failed --quiet --no-legend") == ""
+    with urllib.request.urlopen(f"http://127.0.0.1:{site.metrics_port}/metrics", timeout=60) as answer:
+        assert b"evalstopd_last_good_tick_timestamp_seconds" in answer.read()
 
 
 def test_the_units_stop_a_job_and_keep_its_best(site: Installed) -> None:
@@ -59,9 +62,9 @@ def test_the_keepers_sandbox_lets_it_do_all_it_is_for(site: Installed) -> None:
     write_checkpoint(saved)
     logged = {"global_step": 200, "log_history": [{"eval/reward": 0.5, "step": 200}]}
     (saved / "trainer_state.json").write_text(json.dumps(logged))
-    give(folder, users.ALICE)
-    uid = (folder / "run").stat().st_uid
-    place = {"uid": uid, "output_dir": str(folder / "run"), "pin": "c-7-100", "step": 200}
+    alice = user(users.ALICE)
+    give(folder, alice)
+    place = {"uid": alice.pw_uid, "output_dir": str(folder / "run"), "pin": "c-7-100", "step": 200}
     read = {"since_s": 0, "metric": "eval/reward", "score": 0.5, "later": 0}
     asked = [
         {"verb": "log", **place, **read}, {"verb": "pin", **place, **read},
