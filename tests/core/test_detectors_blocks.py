@@ -94,6 +94,11 @@ def test_a_constant_run_is_never_stopped() -> None:
     assert all(isinstance(each, KeepGoing) for each in verdicts("recommended", [0.7] * 120))
 
 
+def test_a_run_whose_blocks_are_all_alike_is_never_stopped() -> None:
+    """They show no noise at all, not in blocks half as long either, and its newest eval is not its best."""
+    assert not any(isinstance(each, (Stop, Declining)) for each in verdicts("blocks", [0.6, 0.4] * 40)[49:])
+
+
 def test_scores_too_large_to_add_up_do_no_harm() -> None:
     assert len(verdicts("recommended", [9e307, -9e307] * 20)) == 40
 

@@ -192,3 +192,11 @@ def test_how_many_evals_a_fall_takes_to_be_seen() -> None:
 
 def test_an_error_below_one_counts_as_any_other() -> None:
     assert of_evals([Eval(step, step / 1000, 0.5) for step in range(4)]) == 0.5
+
+
+def test_half_the_smallest_step_counts_where_the_bends_show_a_little_less() -> None:
+    """Steps of 1 and 1.7 in turns bend by .7, up and down: a noise of .42 by these alone."""
+    scores = [0.0, 1.0, 2.7, 3.7, 5.4, 6.4, 8.1, 9.1]
+
+    assert unfloored(scores) == pytest.approx(0.4237, abs=1e-4)
+    assert from_curve(scores) == pytest.approx(0.5)
