@@ -33,10 +33,10 @@ settings.load_profile("steady")
 
 # What takes longest begins first, so that nothing long is left when all else is done.
 LONGEST = (
-    "test_main_job", "test_priorities", "test_undo", "test_real_ladder", "test_models", "test_embedded_demo",
-    "test_registry", "test_compare", "test_preempt", "test_hanging_postgresql", "test_slurm_cluster", "test_proofs",
-    "test_floods", "test_mlflow2", "test_datasets", "test_stop_actions", "test_hanging_parts", "test_plugin",
-    "test_priorities_and_stops", "test_pair",
+    "test_main_job", "test_booted_units", "test_priorities", "test_hanging_parts", "test_undo", "test_real_ladder",
+    "test_models", "test_embedded_demo", "test_registry", "test_compare", "test_preempt", "test_hanging_postgresql",
+    "test_slurm_cluster", "test_proofs", "test_floods", "test_mlflow2", "test_datasets", "test_stop_actions",
+    "test_plugin", "test_priorities_and_stops", "test_pair",
 )  # fmt: skip
 
 
