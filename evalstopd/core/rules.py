@@ -1,10 +1,11 @@
 """Who is watched, on which rung, by which rule: the site's settings, the owner's wishes, the ceiling."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from evalstopd.core.binding import COMMENT_ONLY, Trust
+from evalstopd.core.binding import COMMENT_ONLY, RunFacts, Trust
 from evalstopd.core.caps import USUAL, Caps
 from evalstopd.core.detectors import Detector, detector
 from evalstopd.core.metric_choice import site_mode
@@ -216,6 +217,15 @@ def reckons_with_noise(terms: Terms) -> bool:
 
 def _trusted(rules: Rules) -> bool:
     return rules.server is ServerClass.AUTHENTICATED or bool(rules.open_server_accepted)
+
+
+def owners_params(run: RunFacts, first: Terms, rules: Rules) -> Mapping[str, str]:
+    """Return a run's parameters as far as they are its owner's word: none where any user may write into the run.
+
+    Nobody can change one once it is there, but anybody may set one there that is not there yet. `first` are the terms
+    that the job was first seen with: what was set before the settings trusted anybody is not trusted later either.
+    """
+    return run.params if _still_trusted(first, rules) else {}
 
 
 def _models_count(rules: Rules) -> bool:

@@ -8,8 +8,9 @@ from evalstopd.core.curve import curve
 from evalstopd.core.guards import Caution, cautions
 from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
 from evalstopd.core.mixed import mixed_caution, untold_caution
-from evalstopd.core.model import JobKey, Mode
-from evalstopd.core.rules import Rules, standing
+from evalstopd.core.model import JobKey, Mode, Rung
+from evalstopd.core.output import unheard
+from evalstopd.core.rules import Rules, owners_params, standing
 from evalstopd.core.stepless import stepless_caution
 from evalstopd.loop.watched import Seen
 from evalstopd.ports import RunReading
@@ -49,7 +50,12 @@ def all_cautions(one: Seen, reading: RunReading, rules: Rules) -> tuple[Caution,
     mixed = mixed_caution(reading.points)
     if reading.untold:
         mixed = untold_caution(reading.untold, chosen=bool(terms.dataset))
-    more = (_direction(one, reading.facts, rules), mixed, stepless_caution(reading.points))
+    more = (
+        _direction(one, reading.facts, rules),
+        mixed,
+        stepless_caution(reading.points),
+        _folder(one, reading, rules),
+    )
     return (*found, *(each for each in more if each is not None))
 
 
@@ -59,13 +65,31 @@ def _direction(one: Seen, facts: RunFacts, rules: Rules) -> Caution | None:
     terms = one.standing.terms
     named = terms.metric == rules.metric or one.wishes.metric is not None or not rules.metrics
     stated = named and rules.says_mode(terms.mode, terms.metric)
-    told, sweeping = told_mode(terms.metric, rules.modes, facts.params), is_sweeping(terms.metric, rules.modes)
+    told, sweeping = _told(one, facts, rules), is_sweeping(terms.metric, rules.modes)
     return direction_caution(terms.metric, terms.mode, told, stated=stated, sweeping=sweeping)
+
+
+def _told(one: Seen, facts: RunFacts, rules: Rules) -> Mode | None:
+    """Return which way is better by the site, or the trainer.
+
+    What speaks against the direction by which a job is judged counts whoever wrote it: then nothing is done. What
+    speaks for it must be the owner's.
+    """
+    metric, own = one.standing.terms.metric, owners_params(facts, one.watch.terms, rules)
+    said = told_mode(metric, rules.modes, facts.params)
+    return told_mode(metric, rules.modes, own) if said is one.standing.terms.mode else said
+
+
+def _folder(one: Seen, reading: RunReading, rules: Rules) -> Caution | None:
+    """Return what the owner should write where a job could be pinned and stopped but for its output folder."""
+    if one.standing.terms.rung < Rung.WARN:
+        return None
+    return unheard(one.wishes, reading.facts, one.watch.terms, rules)
 
 
 def _frozen(one: Seen, metric: str, facts: RunFacts, rules: Rules) -> Seen:
     """Return the job with the choice in its own terms, so that nothing but its owner changes it any more."""
-    told = told_mode(metric, rules.modes, facts.params)
+    told = told_mode(metric, rules.modes, owners_params(facts, one.watch.terms, rules))
     if told is None and metric == rules.metric:
         told = rules.mode
     terms = replace(one.watch.terms, metric=metric, mode=told or guessed_mode(metric) or Mode.MAX)

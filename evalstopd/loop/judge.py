@@ -283,7 +283,7 @@ def _case(one: Seen, bound: Bound, reading: RunReading, read: Arrivals, *, now_s
         two_way=bound.two_way,
         proof=bound.proof.value,
         read_life=one.watch.life.restarts,
-        output_dir=output_dir(one.wishes, reading.facts, rules),
+        output_dir=output_dir(one.wishes, reading.facts, one.watch.terms, rules),
         reads=after_read(one.watch.reads, now_s, arrived=len(read.new), tick_s=rules.tick_s, started_s=started_s),
     )
     present = tuple(point for point in read.curve if point.life == watch.life.restarts)

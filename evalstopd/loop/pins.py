@@ -14,7 +14,7 @@ from evalstopd.loop.report import Tally
 from evalstopd.loop.shares import Shares
 from evalstopd.ports import Changes, ModelQuery, PinPlace, Ports
 
-_UNTOLD = "neither the run nor the comment (evalstop_output=) names an output folder"
+_UNTOLD = "neither the comment (evalstop_output=) nor what counts of the run names an output folder"
 _MOST_TRIES = 3
 MOST_STEP = 10**15 - 1  # fifteen digits are all that the name of a checkpoint may have
 _NOT_COMING = 2  # evals after which a checkpoint that is not there is not coming any more

@@ -29,7 +29,7 @@ class Witness:
         """
         place = _place(case)
         if place is None:
-            return NoLog("the run names no output folder, or Slurm no start")
+            return NoLog("nothing that counts names an output folder, or Slurm no start")
         if case.standing.ceiling and (odd := odd_step(case.evals[-1].step)):
             return NoLog(f"no log of the owner's is asked for: {odd}")
         if self.ports.clock.now_s() > self.until_s:

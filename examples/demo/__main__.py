@@ -96,7 +96,7 @@ def introduce(screen: show.Screen, parts: list[scene.Part], *, replay: bool) -> 
             f"rule {scene.RULE}, the default: a fall must persist and exceed the run's noise; two declines in a row"
             " of whatever size would stop nearly all of these runs, healthy ones too"
         ),
-        "the MLflow server is an open one: the daemon may stop only where the owner wrote evalstop=enforce",
+        "an open MLflow server: the daemon may stop where the owners wrote evalstop=enforce, and evalstop_output=",
     ):
         screen.say(line, now_s)
 

@@ -64,9 +64,11 @@ def submit(cluster: Cluster, python: str, examples: Path, tracking_uri: str, *, 
     exported = ",".join(["NONE", *(f"{key}={value}" for key, value in environment.items())])
     script = str(examples / "mini_rlhf" / "job.sh")
     for kind, kl, seed, user in cast():
+        name = f"{kind}-{seed}"
         argv = [
-            "sbatch", "--parsable", f"--gpus={GPUS}", "--nodes=1", "--account=ml", f"--job-name={kind}-{seed}",
-            "--comment=evalstop=enforce", f"--export={exported}", script, "--kl", str(kl), "--seed", str(seed),
+            "sbatch", "--parsable", f"--gpus={GPUS}", "--nodes=1", "--account=ml", f"--job-name={name}",
+            f"--comment=evalstop=enforce evalstop_output=out-{name}", f"--export={exported}", script,
+            "--kl", str(kl), "--seed", str(seed), "--output-dir", f"out-{name}",
         ]  # fmt: skip
         done = cluster.as_user(user, argv)
         parts.append(Part(_job_id(done.stdout, done.stderr), user, f"{kind}, kl {kl:g}, seed {seed}", trains=True))

@@ -1,7 +1,7 @@
 """A training job as evalstopd meets it, without the training: logs scores, saves and rotates checkpoints.
 
 Runs by the system's Python alone, as a Slurm job: trainer.py URI SCORES PACE_S [--comment WORDS] [--run ID] [--models]
-[--beside SCORES [--lag EVALS]]
+[--beside SCORES [--lag EVALS]] [--folder-by param|comment|nothing]
 """
 
 import argparse
@@ -31,12 +31,15 @@ def main() -> None:
     parser.add_argument("--beside", type=lambda text: [float(each) for each in text.split(",")], default=[],
                         help="the scores on a second dataset: the first is `clean`, this one `noisy`")  # fmt: skip
     parser.add_argument("--lag", type=int, default=0, help="by how many evals `clean` is evaluated after `noisy`")
+    parser.add_argument("--folder-by", choices=("param", "comment", "nothing"), default="param",
+                        help="what tells where the checkpoints lie")  # fmt: skip
     options = parser.parse_args()
     output = Path(f"out-{job_id()}")
     run, done = resumed(output) if options.resume else ("", 0)
     experiment = make_experiment(options.uri) if options.models else "0"
-    run = run or make_run(options.uri, str(output), experiment)
-    link(options.run or run, options.comment)
+    run = run or make_run(options.uri, str(output) if options.folder_by == "param" else "", experiment)
+    words = f"{options.comment} evalstop_output={output}" if options.folder_by == "comment" else options.comment
+    link(options.run or run, words)
     output.mkdir(exist_ok=True)
     (output / "run").write_text(run)
     log: list[dict[str, float]] = []
@@ -103,7 +106,8 @@ def make_run(uri: str, output: str, experiment: str = "0") -> str:
     tags = [{"key": "slurm.job_id", "value": os.environ["SLURM_JOB_ID"]}]
     made = call(uri, "runs/create", experiment_id=experiment, start_time=now_ms(), tags=tags)
     run_id: str = made["run"]["info"]["run_id"]
-    call(uri, "runs/log-batch", run_id=run_id, metrics=[], params=[{"key": "output_dir", "value": output}], tags=[])
+    if output:
+        call(uri, "runs/log-batch", run_id=run_id, metrics=[], params=[{"key": "output_dir", "value": output}], tags=[])
     return run_id
 
 

@@ -129,8 +129,11 @@ class World:
         return Loop(ports or self.ports(), Stance(self.rules, "hash", "test")).tick()
 
     def train(self, run_id: str = "r1", uid: int = 1001, comment: str = "", gpus: int = 8, **fields: object) -> str:
-        """Submit a job that logs to a run and says so both ways."""
-        job_id = self.cluster.submit(uid, gpus, f"mlflow_run={run_id} {comment}".strip(), **fields)
+        """Submit a job that logs to a run and says so both ways; and where it saves, if the run's word is nothing."""
+        trusted = self.rules.server is ServerClass.AUTHENTICATED or self.rules.open_server_accepted
+        output = "" if trusted or "evalstop_output=" in comment else f"evalstop_output=out-{run_id}"
+        words = (f"mlflow_run={run_id}", output, comment)
+        job_id = self.cluster.submit(uid, gpus, " ".join(each for each in words if each), **fields)
         if run_id not in self.tracker.runs:
             self.tracker.add_run(run_id)
         self.tracker.runs[run_id].tags["slurm.job_id"] = str(self.cluster.jobs[job_id].raw_id)

@@ -37,13 +37,14 @@ def test_an_open_server_without_the_owners_log_stops_only_where_the_owner_says_e
 def test_a_strangers_tag_does_not_choose_the_folder_on_an_open_server() -> None:
     world = World(replace(RULES, server=ServerClass.OPEN))
     job = world.train("r1", comment="evalstop=enforce")
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop=enforce")
     world.tracker.runs["r1"].tags["evalstop.output_dir"] = "older"
     world.keeper.save("/home/alice/older", 30)
     world.play(job, "r1", RISE_AND_FALL)
     store = world.store
     assert isinstance(store, MemoryStore)
 
-    assert store.recent(1)[0].output_dir == "out-r1"
+    assert store.recent(1)[0].output_dir == "1/r1/checkpoints", "where Lightning saves"
 
 
 def test_no_tag_of_a_run_turns_the_direction_or_tightens_the_rule() -> None:
@@ -66,7 +67,7 @@ def test_a_stranger_who_logs_a_fall_into_my_run_on_an_open_server_stops_nothing(
     """ "A stranger's points and direction tags in my run (open server)": my job is warned of, and goes on."""
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
     tracker = Tracker(site.mlflow.uri)
-    job = site.train(users.ALICE, RISE, pace_s=0.3)
+    job = site.train(users.ALICE, RISE, pace_s=0.3, more="--folder-by comment")
     site.wait(lambda: site.evals(job) == 8, "all evals read")
     watch = site.watch(job)
     assert watch is not None
@@ -91,7 +92,7 @@ def test_a_stranger_who_buries_a_rise_under_a_fall_stops_nothing(make_site: Call
     """The stranger writes below the very steps that my trainer has logged: my own file has other scores."""
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
     tracker = Tracker(site.mlflow.uri)
-    job = site.train(users.ALICE, RISE, pace_s=0.3)
+    job = site.train(users.ALICE, RISE, pace_s=0.3, more="--folder-by comment")
     site.wait(lambda: site.evals(job) == 8, "all evals read")
     watch = site.watch(job)
     assert watch is not None
@@ -110,7 +111,7 @@ def test_a_stranger_who_buries_a_rise_under_a_fall_stops_nothing(make_site: Call
 def test_the_owners_own_files_lift_the_ceiling_of_an_open_server(make_site: Callable[..., Site]) -> None:
     """Nobody asked for enforce in writing, but what my trainer wrote to my own files says the same as MLflow."""
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
-    job = site.train(users.ALICE, FALL)
+    job = site.train(users.ALICE, FALL, more="--folder-by comment")
     site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
 
     intent = site.intents(job)[0]
@@ -129,7 +130,7 @@ def test_a_stranger_ends_no_job_whose_owner_wrote_enforce_where_the_owners_file_
     """The owner's word lets the daemon stop on what anybody may log; my trainer's files go before it."""
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
     tracker = Tracker(site.mlflow.uri)
-    job = site.train(users.ALICE, RISE, words="evalstop=enforce", pace_s=0.3)
+    job = site.train(users.ALICE, RISE, words="evalstop=enforce", pace_s=0.3, more="--folder-by comment")
     site.wait(lambda: site.evals(job) == 8, "all evals read")
     watch = site.watch(job)
     assert watch is not None
@@ -159,7 +160,7 @@ def test_the_owners_file_that_shows_the_same_fall_leaves_the_owners_word_as_it_i
 ) -> None:
     """Nothing but the trainer's scores is another: the case above does not rest on anything else."""
     site = make_site(mlflow={"server": "open"}, trust={"open_mlflow": ""})
-    job = site.train(users.ALICE, FALL, words="evalstop=enforce")
+    job = site.train(users.ALICE, FALL, words="evalstop=enforce", more="--folder-by comment")
     site.wait(lambda: site.intents(job) and site.intents(job)[0].state is State.CONFIRMED, "the stop")
 
     intent = site.intents(job)[0]

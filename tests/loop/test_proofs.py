@@ -100,7 +100,7 @@ def test_a_server_that_is_open_whatever_was_declared_is_taken_for_open_and_that_
 
 def test_an_owner_who_asks_for_enforce_is_stopped_by_a_seal_on_an_open_server() -> None:
     world = World(replace(SEALS, server=ServerClass.OPEN))
-    job = start(world, comment="evalstop=enforce")
+    job = start(world, comment="evalstop=enforce evalstop_output=out-r1")
     other = start(world, "r2")
     for run_id, each in (("r1", job), ("r2", other)):
         put_seal(world, each, run_id)

@@ -74,9 +74,8 @@ def _order(stage: Stage, job: TrueJob, name: str) -> _Order:
     run = make_run(stage.tracking_uri, folder)
     marks, scores = (",".join(f"{value:.4f}" for value in each) for each in (job.marks, job.scores))
     words = f"{stage.tracking_uri} {run} {folder} {job.duration_s:.3f} {marks} {scores}"
-    return _Order(
-        f"#!/bin/sh\nexec /usr/bin/python3 -I -S {stage.trainer} {words}\n", f"mlflow_run={run} evalstop=enforce"
-    )
+    comment = f"mlflow_run={run} evalstop=enforce evalstop_output={folder}"
+    return _Order(f"#!/bin/sh\nexec /usr/bin/python3 -I -S {stage.trainer} {words}\n", comment)
 
 
 def _submit(stage: Stage, job: TrueJob, order: _Order, user: str) -> str:

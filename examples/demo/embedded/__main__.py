@@ -152,7 +152,7 @@ def introduce(screen: show.Screen) -> None:
     for line in (
         f"emulated: the cluster, {EVAL_S / 60:g} minutes from one eval to the next in {2 * PACE_S:g} s; nothing trains",
         "real: MLflow server, evals of recorded runs logged to it, checkpoint files, keeper, store, the daemon's loop",
-        f"rule {scene.RULE}, the default; the owners wrote evalstop=enforce, as an open MLflow server asks for",
+        f"rule {scene.RULE}, the default; an open MLflow server: the owners wrote evalstop=enforce, evalstop_output=",
         "seeds chosen (examples/mini_rlhf/README.md); the same on a real Slurm cluster: make demo-slurm",
     ):
         screen.say(line, now_s)

@@ -72,7 +72,7 @@ class Stage:
         _, kl, seed, _ = scene.cast()[record.raw_id - 1]
         order = {"do": "start", "job": record.job_id, "kl": kl, "seed": seed, "cluster": NAME}
         (run_id,) = self.trainer.do([order])
-        self.cluster.set_comment(record.job_id, f"mlflow_run={run_id} evalstop=enforce")
+        self.cluster.set_comment(record.job_id, f"mlflow_run={run_id} evalstop=enforce evalstop_output=out")
         self.logged[record.job_id] = 0
 
     def _due(self, record: Record) -> Iterator[dict[str, Any]]:
