@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from evalstopd.core.curve import best, curve, is_score
 from evalstopd.core.detectors import Stop, fold
-from evalstopd.core.intent import Evidence
+from evalstopd.core.intent import UNNAMED, Evidence
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Eval, JobView, Point
-from evalstopd.core.rules import make_detector
+from evalstopd.core.rules import Named, make_detector
 from evalstopd.core.watch import Terms
 
 _TOLERANCE = 1e-6
@@ -60,11 +60,12 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a tracker tells of a job: its curve, the points behind it of the present life, and the job's terms."""
+    """What a tracker tells of a job: its curve, the points of the present life; its terms, and who named the metric."""
 
     evals: Sequence[Eval]
     points: Sequence[Point]
     terms: Terms
+    named: Named
 
 
 def corroborated(log: OwnerLog | NoLog, claimed: Claimed, stops: Sequence[int]) -> Agreed | Doubt:
@@ -96,14 +97,18 @@ def corroborated(log: OwnerLog | NoLog, claimed: Claimed, stops: Sequence[int]) 
 def contradicted(log: OwnerLog | NoLog, claimed: Claimed) -> str:
     """Return how the owner's log says otherwise than the evals that a stop at the end of this curve rests on.
 
-    Empty where it does not. Compared are the evals from the best one on, and before it those of the present life. No
-    log, or one that has none of the life's points (another training's, or another count of steps), says nothing; nor
-    does a log say anything of what it does not cover: a resumed training's may begin late, one that is saved seldom
-    ends early.
+    Empty where it does not. A metric that the comment does not name must be in the log, for a stranger can log one that
+    the training does not; without a log only one that the site does not name either is doubted.
+
+    Compared are the evals from the best one on, and before it those of the present life. No log, or one that has none
+    of the life's points (another training's, or another count of steps), says nothing of them; nor does a log say
+    anything of what it does not cover: a resumed training's may begin late, one that is saved seldom ends early.
     """
     if isinstance(log, NoLog):
-        return ""
+        return f"{UNNAMED}, and no log of the owner's has it: {log.why}" if claimed.named is Named.RUN else ""
     logged = _Logged.of(log, claimed.terms)
+    if not logged.scores and claimed.named is not Named.COMMENT:
+        return f"{UNNAMED}, and the owner's {log.file} has nothing of it; SHA-256 {log.digest}"
     odd = (each for each in _covered(logged, claimed) if not logged.has(each.step, each.score))
     first = next(odd, None)
     if first is None:

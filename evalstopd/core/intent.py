@@ -52,6 +52,10 @@ REQUEUED_ENDS = frozenset({"REQUEUED", "PREEMPTED"})
 """How a life ends whose job goes on in a later one."""
 
 
+UNNAMED = "the comment does not name the metric (evalstop_metric=)"
+"""So begins what is said against a stop by a metric that may be a stranger's choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What a stop was decided on, frozen: later points never change it.
@@ -62,7 +66,8 @@ class Evidence:
     empty where none was logged. `dataset` is the one whose evals these are, where the metric had those of several and
     they were told apart. `corroborated` says by which log of the owner's the ceiling of an open server was
     lifted for this stop; empty where it was not. `contradicted` says what in the owner's log speaks against the evals
-    of a job that only its owner's word lifts above that ceiling: it is warned of, not stopped; empty else.
+    of a job that only its owner's word lifts above that ceiling, or that nothing of the owner's names its metric
+    (`unnamed`): it is warned of, not stopped; empty else.
     """
 
     rule: str
@@ -91,6 +96,11 @@ class Evidence:
     def kept_step(self) -> int:
         """Return the step whose checkpoint is kept: the one chosen, else the maximum's."""
         return self.best_step if self.chosen_step is None else self.chosen_step
+
+    @property
+    def unnamed(self) -> bool:
+        """Tell whether all that speaks against the stop is that nothing of the owner's names its metric."""
+        return self.contradicted.startswith(UNNAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,6 +447,8 @@ def _begun_again(back: Return | None) -> str:
 
 def _risen(intent: Intent, rung: Rung) -> str:
     against = intent.evidence.contradicted
+    if intent.evidence.unnamed:
+        return "the owner has named the metric by now"
     return "the owner's log bears the evals out now" if against else f"the job's rung is now {rung.word}"
 
 

@@ -143,16 +143,21 @@ def _weighed(
     if case.log is None:
         return _decided(case, answers, _Place(at), judged, known, stamp)
     if case.standing.by_word:
-        against = contradicted(case.log, Claimed(case.evals[: at + 1], case.points, case.standing.terms))
+        against = contradicted(case.log, claimed(case, case.evals[: at + 1]))
         one, judged = _lowered(case, judged, against) if against else (case, judged)
         return _decided(one, answers, _Place(at, contradicted=against), judged, known, stamp)
-    found = corroborated(case.log, Claimed(case.evals, case.points, case.standing.terms), stops)
+    found = corroborated(case.log, claimed(case, case.evals), stops)
     if isinstance(found, Agreed):
         lifted = replace(case, standing=Standing(replace(case.standing.terms, rung=Rung.ENFORCE), found.proof))
         return _decided(lifted, answers, _Place(found.at, found.proof), judged, known, stamp)
     if found.later and worth_waiting(case.evals, stops, stamp.now_s):
         return judged
     return _decided(case, answers, _Place(at), replace(judged, doubt=found.why), known, stamp)
+
+
+def claimed(case: Case, evals: Sequence[Eval]) -> Claimed:
+    """Return what the tracker tells of a job with these evals, to be held against its owner's log."""
+    return Claimed(evals, case.points, case.standing.terms, case.standing.named)
 
 
 def _lowered(case: Case, judged: _Judged, against: str) -> tuple[Case, _Judged]:

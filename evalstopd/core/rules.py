@@ -22,6 +22,14 @@ class ServerClass(StrEnum):
     OPEN = "open"
 
 
+class Named(StrEnum):
+    """Who named the metric that judges a job: its owner's comment, the site, or nobody: it is one that the run has."""
+
+    COMMENT = "comment"
+    SITE = "site"
+    RUN = "run"
+
+
 _COUNTS = "k-declines"
 _WISH = "the owner's wish"
 _CEILING_WHY = "any user can write to an open MLflow server, and the owner did not ask for enforce"
@@ -109,7 +117,7 @@ class Standing:
 
     `ceiling` tells whether nothing but the ceiling of an open server keeps the job from the enforce rung, `by_word`
     whether nothing but its owner's word lifts it above that ceiling, `wished` whether that word is enough to keep it on
-    the observe rung, where the site would go further.
+    the observe rung, where the site would go further. `named` says who named the metric.
     """
 
     terms: Terms
@@ -117,10 +125,11 @@ class Standing:
     ceiling: bool = False
     wished: bool = False
     by_word: bool = False
+    named: Named = Named.RUN
 
     def at_most(self, rung: Rung, why: str) -> "Standing":
         """Return the standing with the rung lowered, where it is higher."""
-        return self if self.terms.rung <= rung else Standing(replace(self.terms, rung=rung), why)
+        return self if self.terms.rung <= rung else Standing(replace(self.terms, rung=rung), why, named=self.named)
 
 
 def is_governed(job: Job, rules: Rules) -> bool:
@@ -180,10 +189,18 @@ def standing(
         logged_models=first.logged_models and _models_count(rules),
         dataset=wishes.dataset or first.dataset,
     )
+    named = _named(metric, wishes, rules)
     if not held:
         by_word = rung is Rung.ENFORCE and not (corroborated or _still_trusted(first, rules))
-        return Standing(terms, why, wished=rung is Rung.OBSERVE and why == _WISH, by_word=by_word)
-    return Standing(replace(terms, rung=ceiling), _CEILING_WHY, ceiling=rung is Rung.ENFORCE)
+        return Standing(terms, why, wished=rung is Rung.OBSERVE and why == _WISH, by_word=by_word, named=named)
+    return Standing(replace(terms, rung=ceiling), _CEILING_WHY, ceiling=rung is Rung.ENFORCE, named=named)
+
+
+def _named(metric: str, wishes: Wishes, rules: Rules) -> Named:
+    """Return who named a job's metric. Of several that the site would take, what the run has decides which it is."""
+    if wishes.metric is not None:
+        return Named.COMMENT
+    return Named.SITE if metric == rules.metric and not rules.metrics else Named.RUN
 
 
 def _rung(first: Terms, wishes: Wishes, rules: Rules) -> tuple[Rung, str]:

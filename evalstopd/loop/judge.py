@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from evalstopd.core.again import Kind, Return, begun_again
 from evalstopd.core.binding import Binding, Bound, Refused
 from evalstopd.core.caps import SITE, BreakerTurn, Decision, held_by
-from evalstopd.core.corroborate import Claimed, NoLog, OwnerLog, borne_out
+from evalstopd.core.corroborate import NoLog, OwnerLog, borne_out
 from evalstopd.core.curve import curve
 from evalstopd.core.due import after_read
 from evalstopd.core.guards import Caution, proxy_alarm
@@ -15,8 +15,8 @@ from evalstopd.core.intent import Evidence, Intent, IntentEvent
 from evalstopd.core.missing import is_time
 from evalstopd.core.model import JobKey, Point, Rung, is_score
 from evalstopd.core.output import output_dir
-from evalstopd.core.plan import Case, Known, Plan, Stamp, first_asked, plan, renewed, verdicts
-from evalstopd.core.rules import Rules
+from evalstopd.core.plan import Case, Known, Plan, Stamp, claimed, first_asked, plan, renewed, verdicts
+from evalstopd.core.rules import Named, Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.arrivals import Arrivals, arrivals, life_of
@@ -197,15 +197,20 @@ class _Bench:
         return case, made, ()
 
     def _is_borne_out(self, case: Case) -> bool:
-        """Tell whether the owner's log bears out by now what it spoke against; it is asked for ever more rarely."""
+        """Tell whether the owner's log bears out by now what it spoke against; it is asked for ever more rarely.
+
+        Or whether the comment names the metric by now, where all that was said against the stop is that it does not.
+        """
         intent = self.known.open_intents.get(case.watch.key)
         if intent is None or not intent.evidence.contradicted or case.wishes.rung is not Rung.ENFORCE:
             return False
+        if intent.evidence.unnamed and case.standing.named is Named.COMMENT:
+            return True
         if not is_time(intent.id, intent.created_s, self.stamp.now_s, self.seen.rules.tick_s):
             return False
         # As the run shows them by now: an owner may have put right what a stranger logged.
         evals = [each for each in case.evals if each.step <= intent.evidence.trigger_step]
-        return borne_out(self.ask(case), Claimed(evals, case.points, case.standing.terms))
+        return borne_out(self.ask(case), claimed(case, evals))
 
 
 def _folded(long: Sequence[_Laid], folds: Folds, now_s: float) -> Iterator[_Laid]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evalstopd.core.corroborate import Claimed, NoLog, OwnerLog, as_decided, contradicted
+from evalstopd.core.corroborate import NoLog, OwnerLog, as_decided, contradicted
 from evalstopd.core.intent import Intent
 from evalstopd.core.model import JobKey
-from evalstopd.core.plan import Case
+from evalstopd.core.plan import Case, claimed
 from evalstopd.loop.shares import Shares
 from evalstopd.loop.witness import Witness
 
@@ -39,11 +39,9 @@ class Objections:
         if case is None or not case.standing.by_word or intent.acted_s is not None:
             return Heard()
         log = self._log(case) if case.log is None or _is_silent(case.log) else case.log
-        if isinstance(log, NoLog):
-            waited_s = self.witness.ports.clock.now_s() - intent.not_before_s
-            return Heard(wait=_is_silent(log) and waited_s <= _PATIENCE_S)
-        claimed = Claimed(case.evals, case.points, case.standing.terms)
-        return Heard(contradicted(log, as_decided(intent.evidence, claimed)))
+        if _is_silent(log) and self.witness.ports.clock.now_s() - intent.not_before_s <= _PATIENCE_S:
+            return Heard(wait=True)
+        return Heard(contradicted(log, as_decided(intent.evidence, claimed(case, case.evals))))
 
     def _log(self, case: Case) -> OwnerLog | NoLog:
         uid = case.watch.key.uid

@@ -17,8 +17,9 @@ from evalstopd.core.corroborate import (
     corroborated,
 )
 from evalstopd.core.curve import curve
-from evalstopd.core.intent import Evidence
+from evalstopd.core.intent import UNNAMED, Evidence
 from evalstopd.core.model import Mode, Point, Rung
+from evalstopd.core.rules import Named
 from evalstopd.core.watch import Terms
 
 TERMS = Terms(Rung.ENFORCE, "k-declines:k=2", "score", Mode.MAX)
@@ -42,9 +43,9 @@ def points(*pairs: tuple[int, float], life: int = 1, since_s: float = 1.0) -> tu
     )
 
 
-def claimed(found: tuple[Point, ...], life: int = 1) -> Claimed:
+def claimed(found: tuple[Point, ...], life: int = 1, named: Named = Named.COMMENT) -> Claimed:
     """Return what a run tells of a job in this life."""
-    return Claimed(curve(found), [each for each in found if each.life == life], TERMS)
+    return Claimed(curve(found), [each for each in found if each.life == life], TERMS, named)
 
 
 def against(owner: OwnerLog | NoLog, *pairs: tuple[int, float]) -> str:
@@ -76,7 +77,8 @@ def test_next_to_zero_a_score_may_differ_by_rounding_too() -> None:
 @pytest.mark.parametrize("mode", Mode)
 def test_a_fall_that_a_stranger_logs_over_a_rise_is_a_contradiction(mode: Mode) -> None:
     rise = at_tens(0.1, 0.2, 0.3, 0.4, 0.5)
-    buried = Claimed(curve(points(*rise, *at_tens(*FALL))), points(*rise, *at_tens(*FALL)), replace(TERMS, mode=mode))
+    run = points(*rise, *at_tens(*FALL))
+    buried = Claimed(curve(run), run, replace(TERMS, mode=mode), Named.COMMENT)
 
     assert contradicted(log(*rise), buried) == f"the owner's {FILE} has 0.2 at step 20, not 0.4{END}"
 
@@ -272,3 +274,20 @@ def test_a_log_of_the_very_life_that_reaches_as_far_contradicts_just_what_it_doe
 
 def _same(one: object, pair: tuple[int, float]) -> bool:
     return (one.step, one.score) == (pair[0], pytest.approx(pair[1], rel=1e-6, abs=1e-12))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("named", "without", "another"),
+    [(Named.COMMENT, False, False), (Named.SITE, False, True), (Named.RUN, True, True)],
+)
+def test_a_metric_that_the_owners_log_does_not_have_counts_by_who_named_it(
+    named: Named, without: bool, another: bool
+) -> None:
+    """Without a log the site's word is enough; beside a log that has other metrics only the comment's is."""
+    run = claimed(points(*at_tens(*FALL)), named=named)
+    other = log(*at_tens(*FALL), metric="accuracy")
+    found = contradicted(NoLog("none"), run), contradicted(other, run)
+
+    assert [each.startswith(UNNAMED) for each in found] == [without, another]
+    assert contradicted(log(*at_tens(*FALL)), run) == ""
+    assert not borne_out(other, run)

@@ -11,6 +11,7 @@ from evalstopd.core.curve import curve
 from evalstopd.core.detectors import Stop
 from evalstopd.core.model import Mode, Point, Rung
 from evalstopd.core.plan import verdicts
+from evalstopd.core.rules import Named
 from evalstopd.core.watch import Terms
 
 TERMS = Terms(Rung.WARN, "k-declines:k=2", "score", Mode.MAX)
@@ -23,7 +24,7 @@ def points(scores: tuple[float, ...] = SCORES, life: int = 0) -> tuple[Point, ..
 
 
 def claimed(found: tuple[Point, ...], terms: Terms = TERMS) -> Claimed:
-    return Claimed(curve(found), found, terms)
+    return Claimed(curve(found), found, terms, Named.COMMENT)
 
 
 def log(scores: tuple[float, ...] = SCORES, **more: tuple[tuple[int, float], ...]) -> OwnerLog:
@@ -102,7 +103,7 @@ def test_a_second_value_under_the_step_of_the_stop_itself_is_a_doubt() -> None:
 def test_an_eval_of_an_earlier_life_counts_from_the_best_on_up_to_the_stop() -> None:
     """Of the present life there are only the evals from the given place on."""
     for step, own in ((40, (0.1, 0.4, 0.8, 0.75, 0.6)), (50, (0.1, 0.4, 0.8, 0.7, 0.65))):
-        of = Claimed(curve(points()), points()[step // 10 :], TERMS)
+        of = Claimed(curve(points()), points()[step // 10 :], TERMS, Named.COMMENT)
 
         assert judged(log(own), of) == Doubt(f"the owner's {FILE} does not have the score of step {step}")
 
@@ -115,7 +116,7 @@ def test_next_to_zero_a_score_may_differ_by_rounding_too() -> None:
 
 def test_points_of_an_earlier_life_need_not_be_in_the_log_before_the_best() -> None:
     """They were logged by a process whose log may be gone; the verdict must stand without them."""
-    of = Claimed(curve(points()), points()[2:], TERMS)
+    of = Claimed(curve(points()), points()[2:], TERMS, Named.COMMENT)
     own = replace(log(), series={"score": log().series["score"][2:]})
 
     assert isinstance(judged(own, of), Agreed)

@@ -12,6 +12,7 @@ from evalstopd.core.curve import curve
 from evalstopd.core.detectors import DETECTORS, KeepGoing, Stop, detector, fold
 from evalstopd.core.logged import with_errors, with_items
 from evalstopd.core.model import Eval, JobView, Mode, Point, Rung
+from evalstopd.core.rules import Named
 from evalstopd.core.watch import Terms
 from tests.growth import MOST, grows_by
 
@@ -99,7 +100,7 @@ def log_of(points: list[Point]) -> OwnerLog:
 
 
 def claimed(points: list[Point]) -> Claimed:
-    return Claimed(curve(points), points, Terms(Rung.ENFORCE, "recommended", "acc", Mode.MAX))
+    return Claimed(curve(points), points, Terms(Rung.ENFORCE, "recommended", "acc", Mode.MAX), Named.COMMENT)
 
 
 TIMED = st.lists(st.tuples(st.integers(0, 9), st.sampled_from([0.1, 0.2, 0.3, -1.0, float("nan")])), max_size=12)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core.model import Mode, Rung, StopAction
-from evalstopd.core.rules import ActionRule, Rules, ServerClass, left_whole, site_terms, standing
+from evalstopd.core.rules import ActionRule, Named, Rules, ServerClass, left_whole, site_terms, standing
 from evalstopd.core.wishes import Wishes
 
 OPEN = Rules(rung=Rung.ENFORCE, metric="acc", server=ServerClass.OPEN)
@@ -44,6 +44,25 @@ def test_the_owners_word_alone_lifts_the_ceiling_only_where_nobody_else_trusts_t
         assert not standing(site_terms(OPEN), other, OPEN).by_word
     assert not standing(site_terms(OPEN), asked, replace(OPEN, rung=Rung.WARN)).by_word
     assert not by_word.at_most(Rung.WARN, "a reason").by_word
+
+
+@pytest.mark.parametrize(
+    ("rules", "wish", "named"),
+    [
+        (OPEN, "acc", Named.COMMENT),
+        (OPEN, None, Named.SITE),
+        (replace(OPEN, metric="other"), None, Named.RUN),
+        (replace(OPEN, metrics=("val_*",)), None, Named.RUN),
+        (replace(OPEN, metrics=("val_*",)), "acc", Named.COMMENT),
+    ],
+)
+def test_who_named_the_metric_is_known_whatever_the_rung(rules: Rules, wish: str | None, named: Named) -> None:
+    """Of several that the site would take, what the run has decides, and on an open server anybody writes into it."""
+    first = replace(site_terms(OPEN), metric="acc")
+
+    for asked in (Wishes(metric=wish), Wishes(rung=Rung.ENFORCE, metric=wish)):
+        found = standing(first, asked, rules)
+        assert (found.named, found.at_most(Rung.WARN, "a reason").named) == (named, named)
 
 
 @pytest.mark.parametrize(

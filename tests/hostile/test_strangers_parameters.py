@@ -1,4 +1,4 @@
-"""A stranger's parameters in my run (open server): one that was not there yet names no folder and no direction."""
+"""A stranger's parameters in my run (open server): one that was not there yet names no folder, direction or metric."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from demo.rig import users
 
 from evalstopd.core.caps import UNLIMITED
 from evalstopd.core.corroborate import OwnerLog
-from evalstopd.core.intent import State
+from evalstopd.core.intent import UNNAMED, State
 from evalstopd.core.model import Mode, Phase, Rung
 from evalstopd.core.policies import policy
 from evalstopd.core.preempt import PreemptRules
@@ -24,6 +24,7 @@ ACCEPTED = replace(OPEN, open_server_accepted="a reason")
 CHECKED = replace(OPEN, server=ServerClass.AUTHENTICATED)
 CHOOSING = replace(OPEN, metric="", mode=None, metrics=("eval/score*", "eval/*"), modes=(("eval/*", Mode.MAX),))
 WRITE = "name the output folder in the job's comment, evalstop_output=DIR"
+WARNED = "only warned of, although its owner asked for enforce:"
 
 
 def submit(world: World, run_id: str, words: str = "", **fields: object) -> str:
@@ -181,6 +182,74 @@ def test_a_parameter_does_not_blind_the_owners_log_that_contradicts_a_forged_fal
     against = "the owner's trainer_state.json has 0.4 at step 40, not 0.2"
     assert ("abandoned" if late else "planned") in {kind for kind, text in events(world) if against in text}
     assert (job, State.ABANDONED if late else State.WARNED) in intents(world)
+
+
+def forge(world: World, *scores: float) -> None:
+    """Log points of a metric that the training does not log, one a pass, while it saves its checkpoints."""
+    play(world, "/home/alice/out-r1", {"r1": scores}, "eval/score")
+
+
+def test_a_metric_that_a_stranger_brings_in_stops_nothing_where_the_owners_log_has_another() -> None:
+    world = World(CHOOSING)
+    job = world.train("r1", comment="evalstop=enforce")
+    world.keeper.logs["/home/alice/out-r1"] = log(HEALTHY, "eval/accuracy")
+    world.tracker.log("r1", 1, 0.05, "eval/score")
+    world.tick()
+    forge(world, *RISE_AND_FALL)
+
+    assert world.cluster.cancelled == []
+    assert intents(world) == [(job, State.WARNED)]
+    assert said(world, "contradicted") == [
+        f"{WARNED} {UNNAMED}, and the owner's trainer_state.json has nothing of it; SHA-256 {'a' * 64}"
+    ]
+
+
+def test_nor_does_one_that_the_site_names_and_the_owners_log_does_not_have() -> None:
+    world = World(replace(OPEN, metric="eval/score"))
+    job = world.train("r1", comment="evalstop=enforce")
+    world.keeper.logs["/home/alice/out-r1"] = log(HEALTHY, "eval/accuracy")
+    forge(world, *RISE_AND_FALL)
+
+    assert (world.cluster.cancelled, intents(world)) == ([], [(job, State.WARNED)])
+
+
+def test_without_a_log_a_metric_that_the_run_chose_is_only_warned_of_until_the_comment_names_it() -> None:
+    world = World(CHOOSING)
+    job = world.train("r1", comment="evalstop=enforce")
+    forge(world, *RISE_AND_FALL[:5])
+    assert intents(world) == [(job, State.WARNED)]
+    assert said(world, "contradicted") == [f"{WARNED} {UNNAMED}, and no log of the owner's has it: no training log"]
+    words = "mlflow_run=r1 evalstop=enforce evalstop_output=out-r1 evalstop_metric=eval/score"
+    world.cluster.set_comment(job, words)
+    world.tick()
+    assert ("abandoned", "the owner has named the metric by now: its next eval decides anew") in events(world)
+    for step, score in ((60, 0.5), (70, 0.4)):
+        world.tracker.log("r1", step, score, "eval/score", int(world.clock.time_s * 1000))
+        world.tick()
+
+    assert world.cluster.cancelled == [(job, 0)]
+
+
+@pytest.mark.parametrize("words", ["evalstop=enforce evalstop_metric=eval/score", "evalstop=enforce"])
+def test_a_metric_that_the_comment_names_or_the_owners_log_has_is_stopped_by(words: str) -> None:
+    world = World(CHOOSING)
+    job = world.train("r1", comment=words)
+    if "metric" not in words:
+        world.keeper.logs["/home/alice/out-r1"] = log(RISE_AND_FALL, "eval/score")
+    forge(world, *RISE_AND_FALL)
+
+    assert world.cluster.cancelled == [(job, 0)]
+
+
+def test_a_log_that_is_found_during_the_notice_and_lacks_the_metric_is_heard_before_the_act() -> None:
+    world = World(replace(OPEN, metric="eval/score", notice_s=100.0))
+    job = world.train("r1", comment="evalstop=enforce")
+    forge(world, *RISE_AND_FALL[:5])
+    world.keeper.logs["/home/alice/out-r1"] = log(HEALTHY, "eval/accuracy")
+    world.tick(100.0)
+
+    assert world.cluster.cancelled == []
+    assert intents(world) == [(job, State.ABANDONED)]
 
 
 @pytest.mark.slurm

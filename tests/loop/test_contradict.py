@@ -91,9 +91,9 @@ def test_a_fall_that_the_owners_log_has_too_is_stopped(notice_s: float, asked: i
 
 @pytest.mark.parametrize("scores", [None, (), RISE_AND_FALL[:3], (9.0, 8.0, 7.0)])
 def test_without_a_log_that_covers_the_falls_nothing_is_another(scores: Sequence[float] | None) -> None:
-    """None there, none of the metric, one that lags behind, one of another training."""
+    """None there, none of the metric that the comment names, one that lags behind, one of another training."""
     world = World(OPEN)
-    job = world.train("r1", comment="evalstop=enforce")
+    job = world.train("r1", comment="evalstop=enforce evalstop_metric=score")
     if scores is not None:
         world.keeper.logs[OUTPUT] = log(scores)
     world.play(job, "r1", RISE_AND_FALL)
