@@ -2,15 +2,13 @@
 
 import re
 
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import OUTPUT_PARAMS, RunFacts
 from evalstopd.core.guards import Caution
 from evalstopd.core.rules import Rules, ServerClass, owners_params
 from evalstopd.core.watch import Terms
 from evalstopd.core.wishes import Wishes
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
-# Hugging Face's trainers and most scripts; verl.
-_PARAMETERS = ("output_dir", "trainer/default_local_dir")
 _UNHEARD = Caution(
     "output-parameter",
     "that the run's parameter names an output folder counts for nothing, for any user can set it on an open MLflow "
@@ -28,7 +26,7 @@ def output_dir(wishes: Wishes, run: RunFacts, first: Terms, rules: Rules) -> str
     """
     checked = first.trusted and rules.server is ServerClass.AUTHENTICATED
     tag, params = run.tags.get(OUTPUT_DIR_TAG) if checked else None, owners_params(run, first, rules)
-    logged = (params.get(name) for name in _PARAMETERS)
+    logged = (params.get(name) for name in OUTPUT_PARAMS)
     return next((each for each in (wishes.output, tag, *logged) if each), None) or lightnings(run)
 
 
@@ -37,7 +35,7 @@ def unheard(wishes: Wishes, run: RunFacts, first: Terms, rules: Rules) -> Cautio
 
     The parameter's own text is not shown: it may be what a stranger wants to be taken for the owner's folder.
     """
-    named = any(run.params.get(name) for name in _PARAMETERS)
+    named = any(run.params.get(name) for name in OUTPUT_PARAMS)
     return None if wishes.output or not named or owners_params(run, first, rules) else _UNHEARD
 
 
