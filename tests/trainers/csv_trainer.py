@@ -18,8 +18,8 @@ def main() -> None:
     logger = CSVLogger(f"out-{job_id()}")
     checkpoints = Path(logger.log_dir) / "checkpoints"
     checkpoints.mkdir(parents=True)
-    run = make_run(uri, str(checkpoints))
-    link(run, " ".join(sys.argv[3:]))
+    run = make_run(uri, "")
+    link(run, " ".join([f"evalstop_output={checkpoints}", *sys.argv[3:]]))
     for number, score in enumerate(scores, 1):
         step = 10 * number
         logger.log_metrics({"train_loss": 1 / number}, step - 5)
