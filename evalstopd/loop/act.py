@@ -20,7 +20,7 @@ from evalstopd.core.intent import (
     Wait,
     Warn,
 )
-from evalstopd.core.model import Job, JobKey, Rung, StopAction
+from evalstopd.core.model import Job, JobKey, Rung
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
 from evalstopd.core.words import LOGGED, cap_code, how, sentence, told_before, veto_line, when
@@ -28,16 +28,14 @@ from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
     CheckpointMissing,
-    NotRequeueable,
     Rejected,
     Unavailable,
 )
 from evalstopd.loop.aftermath import Aftermath
-from evalstopd.loop.ledger import Entry
 from evalstopd.loop.registering import RegistryDesk
+from evalstopd.loop.requests import Requests
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import UNDER_WAY, WARNING
-from evalstopd.loop.undo import at_most
 from evalstopd.ports import Changes
 
 # So long is the first of many stops kept for others to be asked for with it. Seconds.
@@ -88,6 +86,10 @@ class Acts:
     @property
     def _aftermath(self) -> Aftermath:
         return Aftermath(self.scene)
+
+    @property
+    def _requests(self) -> Requests:
+        return Requests(self.scene)
 
     def _advance(self, intent: Intent) -> Intent:
         """Take the steps that touch no running job, until the intent must wait."""
@@ -236,7 +238,7 @@ class Acts:
         for intent, step in steps:
             if isinstance(step, SendSignal):
                 self._signal(intent, step)
-        going = [self._announced(intent) for intent, step in steps if isinstance(step, Cancel)]
+        going = [self._requests.announced(intent) for intent, step in steps if isinstance(step, Cancel)]
         if going:
             self._stop(self.scene.ledger.enter(going))
 
@@ -293,13 +295,6 @@ class Acts:
             self.scene.tally.trouble(f"last look: {error}")
             return None
 
-    def _announced(self, intent: Intent) -> Entry:
-        tries = intent.cancel_tries + 1
-        began_s = self.scene.ledger.now_s if intent.acted_s is None else intent.acted_s
-        what = "end the job" if intent.action is StopAction.CANCEL else "requeue the job and hold it"
-        text = f"request {tries} to {what}"
-        return Entry(replace(intent, cancel_tries=tries, acted_s=began_s), "cancelling", text)
-
     def _signal(self, intent: Intent, step: SendSignal) -> None:
         signal = step.signal
         text = f"{signal.name} to the batch script, then {signal.grace_s} s of grace, as the owner asked"
@@ -315,12 +310,10 @@ class Acts:
 
     def _stop(self, intents: Sequence[Intent]) -> None:
         """Ask for the end of each job in its own way, all cancels together, then look at what came of it."""
-        cancels = [each for each in intents if each.action is StopAction.CANCEL]
-        holds = [each for each in intents if each.action is not StopAction.CANCEL]
-        intents = [*(self._cancel(cancels) if cancels else ()), *(self._requeue_hold(each) for each in holds)]
-        intents = [each for each in intents if not each.closed]
-        looked = (self._look(intents) if intents else None) or {}
-        jobs = [(intent, looked.get(intent.key.job_id)) for intent in intents]
+        asked = self._requests.ask(intents)
+        looked = (self._look([each.intent for each in asked]) if asked else None) or {}
+        self._requests.book_refusals(asked, looked)
+        jobs = [(each.intent, looked.get(each.intent.key.job_id)) for each in asked]
         cancelled = self._aftermath.note_cancelled(
             intent
             for intent, job in jobs
@@ -330,36 +323,6 @@ class Acts:
             step = self.scene.step(intent, looked.get(intent.key.job_id))
             if isinstance(step, NoteNext):
                 self._aftermath.take(intent, step)
-
-    def _cancel(self, intents: Sequence[Intent]) -> Sequence[Intent]:
-        try:
-            self.scene.ports.cluster.cancel([intent.key.job_id for intent in intents])
-        except (Unavailable, Rejected) as error:
-            self.scene.tally.trouble(f"cancel: {error}")
-            return [self.scene.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
-        return intents
-
-    def _requeue_hold(self, intent: Intent) -> Intent:
-        try:
-            self.scene.ports.cluster.requeue_hold(intent.key.job_id)
-        except NotRequeueable as error:
-            return self._not_requeued(intent, str(error))
-        except (Unavailable, Rejected) as error:
-            self.scene.tally.trouble(f"requeuehold: {error}")
-            return self.scene.ledger.note(intent, "cancel-unsure", str(error))
-        return intent
-
-    def _not_requeued(self, intent: Intent, why: str) -> Intent:
-        """Slurm refused, so nothing was done: a cancel follows if the site says so, else the job is only warned of."""
-        acted_s = intent.acted_s if intent.signal is not None else None
-        before = {"cancel_tries": intent.cancel_tries - 1, "acted_s": acted_s}
-        if intent.action is StopAction.HOLD_OR_CANCEL:
-            return self.scene.ledger.note(intent, "to-cancel", why, action=StopAction.CANCEL, **before)
-        watch = self.scene.watches.get(intent.key)
-        also = Changes(watches=(at_most(watch, Rung.WARN),) if watch is not None else ())
-        intent = self.scene.moved(intent, State.ABANDONED, why, also=also, note=why, **before)
-        self.scene.tag_later(intent)
-        return intent
 
 
 def _notice(intent: Intent) -> str:
