@@ -68,6 +68,15 @@ def kept(intent: Intent) -> str:
     return f"best checkpoint, step {intent.evidence.kept_step}, kept at {intent.kept_path}"
 
 
+def not_after_all(intent: Intent, why: str) -> str:
+    """Return that a stop which was announced is given up."""
+    return (
+        f"job {intent.key.job_id} is not stopped after all, and goes on: {why}; "
+        f"what was said of its stop at step {intent.evidence.trigger_step} no longer holds, "
+        "another one would be decided on later evals, and told"
+    )
+
+
 OPERATOR = "sacctmgr modify user where name=ACCOUNT set adminlevel=Operator"
 """How an admin gives the daemon's account the one right that it needs."""
 

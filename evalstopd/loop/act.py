@@ -32,6 +32,7 @@ from evalstopd.errors import (
     Unavailable,
 )
 from evalstopd.loop.aftermath import Aftermath
+from evalstopd.loop.giving_up import give_up
 from evalstopd.loop.registering import RegistryDesk
 from evalstopd.loop.requests import Requests
 from evalstopd.loop.scene import Scene
@@ -126,8 +127,10 @@ class Acts:
                 return self._warn(intent)
             case Promote(pin=pin):
                 return self._promote(intent, pin)
-            case GiveUp(state=state, why=why, found=pin):
-                return self._give_up(intent, state, why, pin)
+            case GiveUp(state=state, why=why, found=pin, over=over):
+                # The run's readers are told of a logged model that was found, although it holds no stop.
+                path = pin.path if pin is not None else intent.kept_path
+                return give_up(self.scene, intent, state, why, over=over, kept_path=path)
             case NoteCancelled() | NoteNext():
                 return self._aftermath.take(intent, step)
             case Cancel() | SendSignal() | Confirm() | Hold() | Undo() | Wait():
@@ -169,7 +172,9 @@ class Acts:
         """Let the logged model be the job's best, after another look: there is nothing to publish."""
         models = self.scene.ports.models
         if models is None:
-            return self._give_up(intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model")
+            return give_up(
+                self.scene, intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model"
+            )
         if self.scene.desk.mute:
             return intent
         try:
@@ -187,12 +192,12 @@ class Acts:
 
     def _lost(self, intent: Intent, pin: Pin, why: str) -> Intent:
         self.scene.ports.store.record(Changes(pins=(replace(pin, state=PinState.LOST, why=why),)))
-        return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {why}")
+        return give_up(self.scene, intent, State.ABANDONED, f"no safe checkpoint: {why}")
 
     def _publish(self, intent: Intent, pin: Pin) -> Intent:
         place = self.scene.desk.place(pin)
         if place is None:
-            return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
+            return give_up(self.scene, intent, State.ABANDONED, "the run names no output folder any more")
         shares = self.scene.desk.shares
         if not shares.left(place.uid, held=True):
             return intent
@@ -213,13 +218,6 @@ class Acts:
         model = WANTED if self.scene.ports.registry is not None else ""
         also = Changes(pins=(pin,))
         intent = self.scene.moved(intent, State.PROMOTED, text, also=also, kept_path=path, kept_s=kept_s, model=model)
-        self.scene.tag_later(intent)
-        return intent
-
-    def _give_up(self, intent: Intent, state: State, why: str, found: Pin | None = None) -> Intent:
-        """Close the intent; the run's readers are told of a logged model that was found, although it holds no stop."""
-        path = found.path if found is not None else intent.kept_path
-        intent = self.scene.moved(intent, state, why, note=why, kept_path=path)
         self.scene.tag_later(intent)
         return intent
 
@@ -260,7 +258,7 @@ class Acts:
         for intent in intents:
             heard = self.scene.objections.to(intent)
             if heard.against:
-                self._give_up(intent, State.ABANDONED, heard.against)
+                give_up(self.scene, intent, State.ABANDONED, heard.against)
             elif not heard.wait and (intent.key not in self.scene.back or intent.acted_s is not None):
                 going.append(intent)
         return going

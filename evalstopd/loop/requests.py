@@ -14,6 +14,7 @@ from evalstopd.core.model import Job, Phase, Rung, StopAction
 from evalstopd.core.watch import Remark
 from evalstopd.core.words import no_right
 from evalstopd.errors import NotRequeueable, Rejected, Unavailable
+from evalstopd.loop.giving_up import give_up
 from evalstopd.loop.ledger import Entry
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import tell_admin
@@ -120,9 +121,7 @@ class Requests:
             return self.scene.ledger.note(intent, "to-cancel", why, action=StopAction.CANCEL, asked_s=None, **before)
         watch = self.scene.watches.get(intent.key)
         also = Changes(watches=(at_most(watch, Rung.WARN),) if watch is not None else ())
-        intent = self.scene.moved(intent, State.ABANDONED, why, also=also, note=why, **before)
-        self.scene.tag_later(intent)
-        return intent
+        return give_up(self.scene, intent, State.ABANDONED, why, also=also, **before)
 
 
 def _as_if_not_asked(intent: Intent) -> dict[str, Any]:

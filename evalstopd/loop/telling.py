@@ -14,6 +14,7 @@ EARLY = "early-warning"
 WARNING = "warning"
 STOPPED = "stopped"
 UNDONE = "undone"
+GIVEN_UP = "given-up"
 UNDER_WAY = "the message to the owner is under way"
 _LIFTED = "a limit was lifted in writing"
 

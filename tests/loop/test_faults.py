@@ -198,7 +198,7 @@ def test_a_lost_best_is_said_once_not_at_every_eval() -> None:
         world.tick()
 
     assert intents(world) == [(job, State.ABANDONED)]
-    assert len(world.notifier.told) == 1
+    assert [each.kind for each in world.notifier.told] == ["early-warning", "given-up"]
 
 
 def test_declines_seen_under_the_kill_switch_are_judged_when_it_is_gone() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from evalstopd.core.intent import Intent, State
-from evalstopd.core.model import Phase, StopAction
+from evalstopd.core.model import Phase, Rung, StopAction
+from evalstopd.core.rules import Rules
 from evalstopd.core.words import asked_in_vain
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from evalstopd.store.memory import MemoryStore
@@ -173,9 +174,78 @@ def test_what_slurm_took_and_did_not_do_is_given_up_after_five_and_decided_anew_
     assert len(slurm.world.cluster.cancelled) == 5
     assert intents(slurm.world) == [(job, State.ABANDONED)]
     assert the_intent(slurm).note == "still running after 5 cancels"
+    assert [each[: each.index(";")] for each in given_up(slurm.world)] == [
+        "job 1 is not stopped after all, and goes on: still running after 5 cancels"
+    ]
     slurm.world.cluster.deaf = False
     slurm.world.evaluate(job, "r1", 60, 0.4)
     slurm.pass_by(930.0)
 
     assert len(slurm.world.cluster.cancelled) == 6
     assert set(intents(slurm.world)) == {(job, State.ABANDONED), (job, State.CONFIRMED)}
+
+
+def given_up(world: World) -> list[str]:
+    """Return what owners were told of stops that are given up."""
+    return [each.text for each in world.notifier.told if each.kind == "given-up"]
+
+
+def waiting(rules: Rules = RULES) -> tuple[World, str]:
+    """Return a world whose owner was told of a stop, and whose notice runs."""
+    world = World(replace(rules, notice_s=600.0))
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL[:5])
+    assert intents(world) == [(job, State.WARNED)]
+    return world, job
+
+
+def test_who_was_told_of_a_stop_is_told_that_it_is_given_up() -> None:
+    world, job = waiting()
+    world.evaluate(job, "r1", 60, 0.95)
+    for _ in range(3):
+        world.tick()
+
+    assert intents(world) == [(job, State.ABANDONED)]
+    (text,) = given_up(world)
+    assert text == (
+        "job 1 is not stopped after all, and goes on: a new best score at step 60; "
+        "what was said of its stop at step 50 no longer holds, another one would be decided on later evals, and told"
+    )
+    assert events(world)[-1] == ("told", "the owner was told (given-up)")
+
+
+def test_whose_job_is_over_is_vetoed_or_was_only_warned_of_needs_not_be_told() -> None:
+    world, job = waiting()
+    world.cluster.finish(job)
+    world.tick()
+    vetoed, kept = waiting()
+    vetoed.cluster.set_comment(kept, "mlflow_run=r1 evalstop=keep")
+    vetoed.tick()
+    warned, other = waiting(replace(RULES, rung=Rung.WARN))
+    warned.evaluate(other, "r1", 60, 0.95)
+    warned.tick()
+    silenced, third = waiting()
+    silenced.switch.on = True
+    silenced.tick()
+
+    assert intents(world) == [(job, State.ABANDONED)]
+    assert intents(vetoed) == [(kept, State.VETOED)]
+    assert intents(warned) == [(other, State.ABANDONED)]
+    assert intents(silenced) == [(third, State.ABANDONED)]
+    assert [given_up(each) for each in (world, vetoed, warned, silenced)] == [[], [], [], []]
+
+
+def test_a_daemon_that_ends_before_it_is_known_whether_the_owner_heard_of_it_says_so() -> None:
+    world, job = waiting()
+    world.notifier.later = True
+    world.evaluate(job, "r1", 60, 0.95)
+    world.tick()
+    world.notifier.die()
+    for _ in range(3):
+        world.tick()
+    store = world.store
+    assert isinstance(store, MemoryStore)
+    (intent,) = store.intents_of([each.key for each in store.recent(9)])
+
+    assert (intent.state, intent.telling) == (State.ABANDONED, "given-up")
+    assert len(given_up(world)) == 1
