@@ -33,6 +33,7 @@ from evalstopd.errors import (
 )
 from evalstopd.loop.aftermath import Aftermath
 from evalstopd.loop.giving_up import give_up
+from evalstopd.loop.late import still_as_read
 from evalstopd.loop.registering import RegistryDesk
 from evalstopd.loop.requests import Requests
 from evalstopd.loop.scene import Scene
@@ -228,6 +229,7 @@ class Acts:
         if self.scene.ports.should_stop():
             return
         intents = self._unopposed(self._within_caps(intents))
+        intents = still_as_read(self.scene, intents) if intents else []
         looked = self._look(intents) if intents else None
         if looked is None:
             return
