@@ -9,7 +9,7 @@ from evalstopd.core.credit import credit_of
 from evalstopd.core.intent import Intent, State
 from evalstopd.core.model import Job, Phase, StopAction
 from evalstopd.core.registry import is_logged
-from evalstopd.core.wishes import KEEP, merge_token, parse_comment
+from evalstopd.core.wishes import KEEP, RUNG, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, NotAllowed, Rejected, Unavailable
 from evalstopd.job_argument import job_argument
@@ -175,7 +175,7 @@ def _veto(cluster: Cluster, job: Job) -> tuple[bool, str]:
     if parse_comment(job.comment).keep:
         return True, "its comment says evalstop=keep already: it will not be stopped again"
     try:
-        cluster.set_comment(job.address, merge_token(job.comment, "evalstop", KEEP))
+        cluster.set_comment(job.address, merge_token(job.comment, RUNG, KEEP))
     except Rejected as error:
         return False, f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
     return True, "its comment now says evalstop=keep: it will not be stopped again"

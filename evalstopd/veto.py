@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evalstopd.core.model import Job, Phase
-from evalstopd.core.wishes import KEEP, merge_token, parse_comment
+from evalstopd.core.wishes import KEEP, RUNG, is_parted_anew, merge_token, parse_comment
 from evalstopd.errors import NotAllowed, Rejected, Unavailable
 from evalstopd.ports import Cluster
 from evalstopd.report.text import plain
 
 _BY_HAND = "its owner may write another comment, scontrol update JobId={job} Comment=evalstop=keep"
-# What `merge_token` puts a space for.
-_PARTED = re.compile(r"[,;]|[^\S ]|\s{2}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
@@ -51,7 +49,7 @@ def _keep_one(cluster: Cluster, job: Job) -> str:
 
 def _write(cluster: Cluster, job_id: str, comment: str) -> None:
     try:
-        cluster.set_comment(job_id, merge_token(comment, "evalstop", KEEP))
+        cluster.set_comment(job_id, merge_token(comment, RUNG, KEEP))
     except NotAllowed:
         whole = job_id.partition("+")[0]
         raise NotAllowed(f"job {whole} is another user's: only its owner or an operator may keep it") from None
@@ -61,7 +59,7 @@ def _write(cluster: Cluster, job_id: str, comment: str) -> None:
 
 def _parted_anew(jobs: Iterable[Job]) -> str:
     """Return what else than the veto the writing of these comments changed; empty where that is nothing."""
-    changed = [job for job in jobs if not parse_comment(job.comment).keep and _PARTED.search(job.comment.strip())]
+    changed = [job for job in jobs if not parse_comment(job.comment).keep and is_parted_anew(job.comment)]
     return "; line breaks, commas and the like between the words of the comment became single spaces" if changed else ""
 
 
