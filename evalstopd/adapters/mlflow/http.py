@@ -12,7 +12,17 @@ import httpx
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
 from evalstopd.adapters.mlflow.later import retry_after_s
-from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Busy, Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import (
+    NO_PERMISSION,
+    UNKNOWN_RUN,
+    Busy,
+    Forbidden,
+    LockedOut,
+    Silent,
+    TooLong,
+    Unreachable,
+    one_line,
+)
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 
@@ -21,6 +31,7 @@ AJAX = "/ajax-api/2.0/mlflow"
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
+_NO_LOGIN, _NO_RIGHT = 401, 403
 _BUSY, _OVERLOADED = 429, 503
 _TOO_SLOW = (408, 502, 504)
 _NO_WORKSPACES = "FEATURE_DISABLED"
@@ -52,8 +63,8 @@ class Asks(Protocol):
 class Http:
     """MLflow by plain HTTP; threads may share it. Raises Misconfigured where the server's settings are wrong.
 
-    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object, an answer
-    beyond `max_bytes` (TooLong). Rejected: 401 and 403, an unknown run, another refusal of MLflow's.
+    Unavailable: no connection, no whole answer in time, 401 (LockedOut), 429 and 5xx, redirects, anything but a JSON
+    object, an answer beyond `max_bytes` (TooLong). Rejected: 403, an unknown run, another refusal of MLflow's.
     """
 
     def __init__(self, server: Server) -> None:
@@ -153,14 +164,28 @@ class Http:
             return Unreachable(self._says(f"asks for patience (HTTP {status})"))
         if status in _TOO_SLOW:
             return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
-        if status in (401, 403):
-            return Rejected(self._says(f"{NO_PERMISSION} (HTTP {status})"))
+        if status in (_NO_LOGIN, _NO_RIGHT):
+            return self._not_let_in(status, response.url.path)
         code, message = self._reason(response)
         if self._server.workspace and (code == _NO_WORKSPACES or message.startswith("Workspace ")):
             return self._no_workspace(code, message)
         return self._refusal_of_mlflow(status, code, message) or Unavailable(
             self._says(f"HTTP {status}{f': {one_line(code, 60)}: {one_line(message)}' if code else ''}")
         )
+
+    def _not_let_in(self, status: int, path: str) -> EvalstopError:
+        """Say that we may not see this, or are not known: at all, or by a page's route, which may be guarded apart."""
+        if status == _NO_RIGHT:
+            return Forbidden(self._says(f"{NO_PERMISSION} (HTTP {status})"))
+        said = self._says(f"our login is not taken (HTTP {status}): look at {self._logins()}")
+        return Unavailable(said) if path.startswith(f"{self._url.path.rstrip('/')}{AJAX}/") else LockedOut(said)
+
+    def _logins(self) -> str:
+        """Name what we log in by; all ways to do so where we have none."""
+        if self._server.token:
+            return servers.named(self._server, "token")
+        beside = "mlflow.username and mlflow.password"
+        return beside if servers.has_login(self._server) else f"{beside}, or mlflow.token: none is set"
 
     def _no_workspace(self, code: str, message: str) -> Unreachable:
         """Say what is wrong with the workspace: every run would seem to be unknown, which is no run's fault."""

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.problems import Busy, Silent, TooLong, Unreachable
+from evalstopd.adapters.mlflow.http import AJAX, Http
+from evalstopd.adapters.mlflow.problems import Busy, Forbidden, LockedOut, Silent, TooLong, Unreachable
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from tests.adapters.mlflow import standin
@@ -84,11 +84,17 @@ def test_an_answer_that_is_not_mlflows_is_unavailable(reply: Reply):
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, Rejected), (403, Rejected), (408, Silent), (429, Busy), (502, Silent), (503, Unreachable),
+    [(401, LockedOut), (403, Forbidden), (408, Silent), (429, Busy), (502, Silent), (503, Unreachable),
      (504, Silent)],
 )  # fmt: skip
 def test_each_status_has_its_kind(status: int, kind: type[EvalstopError]):
     assert type(failure_of(raw(HTML, status))) is kind
+
+
+def test_a_login_that_only_a_pages_own_route_does_not_take_is_no_trouble_of_the_whole_server():
+    with Standin(lambda asked: raw(HTML, 401)) as server, pytest.raises(Unavailable, match="HTTP 401") as caught:
+        Http(Server(server.uri)).get(f"{AJAX}/metrics/get-history-bulk", {})
+    assert type(caught.value) is Unavailable
 
 
 def test_no_permission_is_said_although_the_server_is_healthy():
