@@ -13,6 +13,8 @@ from evalstopd.core.wishes import KEEP, UNDO
 TAG_PREFIX = "evalstop."
 PINNED, LOGGED = "pinned files", "a logged model, not pinned: the tracking server keeps its files"
 """What kind of checkpoint it is that was kept."""
+QUARANTINED, REFUSED = UNREAD = ("quarantine-run", "run-refused")
+"""Under which codes is said why a run is not read: it is past the caps, or the tracker refuses it."""
 
 
 def sentence(intent: Intent, *, done: bool = False) -> str:
