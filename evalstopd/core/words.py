@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from evalstopd.core.again import Return
 from evalstopd.core.caps import Held
-from evalstopd.core.intent import Intent
+from evalstopd.core.intent import CANCELLING, Intent
 from evalstopd.core.model import Ending, Rung, StopAction
 from evalstopd.core.registry import is_logged
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Watch
@@ -12,6 +13,8 @@ from evalstopd.core.wishes import KEEP, UNDO
 TAG_PREFIX = "evalstop."
 PINNED, LOGGED = "pinned files", "a logged model, not pinned: the tracking server keeps its files"
 """What kind of checkpoint it is that was kept."""
+QUARANTINED, REFUSED = UNREAD = ("quarantine-run", "run-refused")
+"""Under which codes is said why a run is not read: it is past the caps, or the tracker refuses it."""
 
 
 def sentence(intent: Intent, *, done: bool = False) -> str:
@@ -25,9 +28,14 @@ def cap_code(intent: Intent, held: Held) -> str:
     return f"cap {intent.created_s:.0f} {held.by}"
 
 
-def is_cap_code(code: str, intent: Intent) -> bool:
-    """Tell whether under this code is said why caps hold this stop."""
-    return code.startswith(f"cap {intent.created_s:.0f} ")
+def back_code(intent: Intent, back: Return) -> str:
+    """Return the code under which is said that a stop waits for what comes after an eval of an earlier step."""
+    return f"back {intent.created_s:.0f} {back.step}"
+
+
+def is_wait_code(code: str, intent: Intent) -> bool:
+    """Tell whether under this code is said why this stop waits: for caps, or for an eval that tells more."""
+    return code.startswith((f"cap {intent.created_s:.0f} ", f"back {intent.created_s:.0f} "))
 
 
 def when(intent: Intent, since: str = "the decision") -> str:
@@ -66,6 +74,38 @@ def kept(intent: Intent) -> str:
     if is_logged(intent.kept_path):
         return f"best checkpoint, step {intent.evidence.kept_step}: {intent.kept_path}, {LOGGED}"
     return f"best checkpoint, step {intent.evidence.kept_step}, kept at {intent.kept_path}"
+
+
+def not_after_all(intent: Intent, why: str) -> str:
+    """Return that a stop which was announced is given up."""
+    return (
+        f"job {intent.key.job_id} is not stopped after all, and goes on: {why}; "
+        f"what was said of its stop at step {intent.evidence.trigger_step} no longer holds, "
+        "another one would be decided on later evals, and told"
+    )
+
+
+OPERATOR = "sacctmgr modify user where name=ACCOUNT set adminlevel=Operator"
+"""How an admin gives the daemon's account the one right that it needs."""
+
+
+def no_right(intent: Intent, refusal: str) -> str:
+    """Return what an admin reads where Slurm refuses to end a job."""
+    return (
+        f"Slurm refuses to end job {intent.key.job_id}, and so any job of others: {refusal}; the account that "
+        f"evalstopd runs as needs Slurm's Operator level ({OPERATOR}); "
+        "until then stops wait, and are asked for again now and then"
+    )
+
+
+def asked_in_vain(intent: Intent) -> str:
+    """Return why a job still runs whose end was asked for; empty where nothing is known to be wrong."""
+    if intent.state not in CANCELLING:
+        return ""
+    if intent.refused:
+        return "Slurm refuses to end it: the daemon's account lacks the right (evalstopd check)"
+    times = "once" if intent.unsure == 1 else f"{intent.unsure} times"
+    return f"Slurm was asked {times} to end it, and gave no clear answer: it is asked again" if intent.unsure else ""
 
 
 def found_as(pin: Pin) -> str:

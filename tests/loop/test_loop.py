@@ -101,7 +101,7 @@ def test_keep_written_at_any_time_before_the_cancel_wins(after: int) -> None:
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.evaluate(job, "r1", number, score)
         if number == after + 1:
-            keep(world.cluster, job)
+            keep(world.cluster, job, lambda: None)
         world.tick()
 
     assert world.cluster.cancelled == []
@@ -305,7 +305,7 @@ def test_a_cluster_that_ignores_the_cancel_is_asked_again_and_then_given_up() ->
     job = world.train("r1")
     world.play(job, "r1", RISE_AND_FALL[:5])
     for _ in range(8):
-        world.tick()
+        world.tick(130.0)
 
     assert len(world.cluster.cancelled) == 5
     assert intents(world) == [(job, State.ABANDONED)]
