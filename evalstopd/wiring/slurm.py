@@ -3,6 +3,7 @@
 import os
 
 from evalstopd.adapters.slurm.cluster import SlurmCluster
+from evalstopd.adapters.slurm.queue import configured_name
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.ports import PastJobs
 from evalstopd.settings import Settings
@@ -20,6 +21,11 @@ def make_runner(settings: Settings) -> ProcessRunner:
     """Return what runs Slurm's commands, for questions that no port has."""
     slurm = settings.slurm
     return ProcessRunner(slurm.conf or os.environ.get("SLURM_CONF"), slurm.time_limit_s, slurm.path)
+
+
+def own_cluster(settings: Settings) -> str:
+    """Return what the cluster of these settings calls itself. Raises Unavailable where the controller does not say."""
+    return configured_name(make_runner(settings))
 
 
 def make_past_jobs(settings: Settings, time_limit_s: float = 0.0) -> PastJobs:

@@ -145,6 +145,21 @@ def test_a_cluster_that_is_led_under_another_leases_name_is_bad_news(settings: S
     store.close()
 
 
+def test_a_lease_that_leads_another_cluster_is_bad_news_while_it_lasts(settings: Settings) -> None:
+    """Who starts a daemon by these settings would see it stand by for a leader that never looks at its jobs."""
+    program(settings, "squeue", ":")
+    program(settings, "scontrol", "echo 'ClusterName             = evt4b'")
+    store = SqlStore(settings.store.url)
+    store.claim("evalstopd", store.take("evalstopd", "a", 600).epoch, "evt4")
+    good, text = answer_of(settings, "daemon")
+    assert not good
+    assert text.startswith("nobody watches the cluster 'evt4b' under the lease 'evalstopd', which leads")
+    assert "give each cluster a store.lease of its own" in text
+    store.resign("evalstopd", "a")
+    assert answer_of(settings, "daemon")[0]
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("url", "tick_s", "lease_s", "limit_s", "words"),
     [

@@ -2,14 +2,17 @@
 
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from evalstopd.errors import Misconfigured, Unavailable
 from evalstopd.settings import Settings, load_settings
+from evalstopd.store import migrate
 from evalstopd.wiring.meters import make_meters
 from evalstopd.wiring.seat import make_seat
+from evalstopd.wiring.service import make_service
 
 
 def settings(tmp_path: Path, text: str) -> Settings:
@@ -38,6 +41,22 @@ def test_two_processes_never_call_themselves_the_same(tmp_path: Path) -> None:
     made = [make_seat(pair(tmp_path, 15.0, 5.0)) for _ in range(2)]
 
     assert made[0].lead.holder != made[1].lead.holder  # type: ignore[attr-defined]
+
+
+def test_who_stands_by_asks_the_slurm_of_its_own_settings_for_its_clusters_name(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'ClusterName             = evt4b'\n")
+    scontrol.chmod(0o755)
+    text = f'[store]\nurl = "{url}"\n[slurm]\npath = "{tmp_path}:/bin"\n[mlflow]\ntracking_uri = "http://127.0.0.1:9"\n'
+    given = settings(tmp_path, text)
+    service = make_service(given, lambda: given, threading.Event())
+    try:
+        assert service.cluster() == "evt4b"
+    finally:
+        service.end()
+        service.close()
 
 
 def test_figures_are_off_unless_a_port_is_named(tmp_path: Path) -> None:
