@@ -15,7 +15,7 @@ LATE_TICKS = 3
 _LATE_LEAST_S = 60.0
 _LONGEST = 500
 _NONE: Mapping[str, Lease] = MappingProxyType({})
-_LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
+_LEADS, _WAITS, _ENDED, _CLAIMS = "leads", "stands by", "has ended", "leads no cluster"
 
 
 @dataclass(slots=True)
@@ -62,7 +62,8 @@ class NotePulse:
 class PulseRow:
     """One daemon as it is shown: seconds since its last pass and its last good one (None: none yet).
 
-    `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over) or `has ended` (it was told to).
+    `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over), `leads no cluster` (it has the
+    lease, and another lease's leader the cluster, or Slurm has not answered yet) or `has ended` (it was told to).
     """
 
     name: str
@@ -113,7 +114,7 @@ def _role(pulse: Pulse, lease: Lease | None) -> str:
     if lease is None or not pulse.holder:
         return _LEADS if pulse.leads else _WAITS
     if lease.left_s > 0 and lease.holder == pulse.holder:
-        return _LEADS
+        return _LEADS if lease.cluster else _CLAIMS
     return "led" if pulse.leads else _WAITS
 
 

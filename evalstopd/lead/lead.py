@@ -88,6 +88,7 @@ class Lead:
         if self._claimed != wanted:
             self.store.claim(self.name, *wanted)
             self._claimed = wanted
+            self._say(self._how(wanted[0]), logging.INFO)
 
     def resign(self) -> None:
         """Give up the lease, so that the next leader need not wait for its end. Never raises for trouble."""
@@ -105,8 +106,14 @@ class Lead:
             self._epoch = lease.epoch if ours else 0
             self._until_s = asked_s + self.lease_s if ours else 0.0
         self._theirs = "" if ours else lease.cluster
-        words = f"leads, epoch {lease.epoch}" if ours else f"stands by: {lease.holder!a} leads, epoch {lease.epoch}"
-        self._say(words, logging.INFO)
+        waits = f"stands by: {lease.holder!a} leads, epoch {lease.epoch}"
+        self._say(self._how(lease.epoch) if ours else waits, logging.INFO)
+
+    def _how(self, epoch: int) -> str:
+        """Return how the lease's holder stands: who has it leads only once its cluster is no other lease's."""
+        claimed, cluster = self._claimed
+        how = f"leads the cluster {cluster!a}" if claimed == epoch else f"has the lease {self.name!a}"
+        return f"{how}, epoch {epoch}"
 
     def _say(self, words: str, level: int) -> None:
         """Log what is new only."""

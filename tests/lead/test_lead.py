@@ -75,7 +75,7 @@ def test_who_still_waits_for_an_answer_when_the_lease_is_over_does_not_say_that_
         lead.beat()
         seat = LeaseSeat(lead)
         store.clock[0] = 9.9
-        assert (seat.known, seat.said.partition(" ")[0]) == (True, "leads," if holder == "me" else "stands")
+        assert (seat.known, seat.said.partition(" ")[0]) == (True, "has" if holder == "me" else "stands")
         store.clock[0] = 10.0
 
         assert (seat.ours, seat.known) == (False, False)
@@ -184,6 +184,7 @@ def test_of_two_lease_names_for_one_cluster_one_leads_and_the_other_touches_noth
     assert store.points([each.key for each in store.recent(10)]) == {}
     assert not report.good
     assert "under the lease 'one' 'a' leads the cluster" in report.summary
+    assert (first.said, second.said) == ("leads the cluster 'c', epoch 1", "has the lease 'two', epoch 1")
     first.resign()
     play(world, passes(world, second), "r2")
     assert world.cluster.cancelled == [("2", 0)]
