@@ -1,8 +1,10 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
+import importlib
 import os
 import pwd
 import re
+import socket
 import sys
 from dataclasses import replace
 from email.utils import formatdate
@@ -227,6 +229,32 @@ def test_metrics_without_their_library_are_bad_news(settings: Settings, monkeypa
 
     assert not good
     assert "evalstopd[metrics]" in text
+
+
+def test_an_address_that_a_daemon_could_not_listen_at_is_bad_news(settings: Settings) -> None:
+    pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        taken.listen()
+        taken.settimeout(0)
+        good, text = answer_of(put(settings, "metrics", port=port), "metrics")
+        elsewhere = answer_of(put(settings, "metrics", port=port, host="192.0.2.1"), "metrics")
+
+    assert (good, text) == (False, f"metrics.port: 127.0.0.1 port {port} cannot be listened at: Address already in use")
+    assert not elsewhere[0]
+    assert "192.0.2.1" in elsewhere[1]
+    assert answer_of(put(settings, "metrics", port=port), "metrics")[0], "a port that is free again"
+
+
+def test_the_daemon_that_serves_figures_may_have_their_address(settings: Settings) -> None:
+    pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
+    prometheus = importlib.import_module("evalstopd.meters.prometheus")
+    port = prometheus.PrometheusMeters(make_clock().now_s).serve("127.0.0.1", 0)
+    good, text = answer_of(put(settings, "metrics", port=port), "metrics")
+
+    assert good
+    assert text.endswith(f":{port}/metrics, where a daemon serves them now")
 
 
 def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:

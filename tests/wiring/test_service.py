@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstopd.errors import Misconfigured, Unavailable
+from evalstopd.errors import Misconfigured
 from evalstopd.settings import Settings, load_settings
 from evalstopd.store import migrate
 from evalstopd.wiring.meters import make_meters
@@ -70,13 +70,14 @@ def test_figures_without_their_library_name_what_to_install(tmp_path: Path, monk
         make_meters(settings(tmp_path, "[metrics]\nport = 9464\n"))
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named_as_a_wrong_setting(tmp_path: Path) -> None:
+    """Else systemd would start the daemon again and again."""
     pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(Unavailable, match=f"127.0.0.1 port {port} cannot be listened at"):
+        with pytest.raises(Misconfigured, match=f"127.0.0.1 port {port} cannot be listened at"):
             make_meters(settings(tmp_path, f"[metrics]\nport = {port}\n"))
 
 

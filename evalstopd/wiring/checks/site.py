@@ -8,7 +8,6 @@ from evalstopd.core.model import Rung
 from evalstopd.errors import Unavailable
 from evalstopd.settings import Settings, make_rules
 from evalstopd.wiring.host import account_name, make_kill_switch
-from evalstopd.wiring.meters import require_prometheus
 from evalstopd.wiring.notify import make_channels
 
 
@@ -52,12 +51,3 @@ def promotion(settings: Settings) -> str:
     account = account_name(os.getuid()) or f"uid {os.getuid()}"
     copied = f"; only those of jobs of {account} can be copied in (promotion.copy_mb)" if asked.copy_mb else ""
     return f"kept checkpoints become versions of {asked.model}{copied}"
-
-
-def figures(settings: Settings) -> str:
-    """Tell where Prometheus may scrape. Raises Misconfigured without the extra for it."""
-    asked = settings.metrics
-    if not asked.port:
-        return "no figures are served for Prometheus"
-    require_prometheus()
-    return f"figures for Prometheus at http://{asked.host}:{asked.port}/metrics"
