@@ -328,6 +328,38 @@ def test_a_metric_whose_direction_the_site_does_not_say_is_bad_news(settings: Se
     assert answer_of(put(named, "rules", modes={"*/fid": Mode.MIN}), "direction") == (True, "min is better")
 
 
+@pytest.mark.parametrize(
+    ("metric", "mode", "why"),
+    [
+        ("eval_loss", Mode.MAX, "max is taken for better, and eval_loss speaks for min"),
+        ("train_loss", Mode.MIN, "this is measured in training, not held out"),
+        ("eval_reward", Mode.MAX, "eval_reward is the weighted training reward"),
+    ],
+)
+def test_a_metric_by_which_every_job_is_only_observed_is_bad_news(
+    settings: Settings, metric: str, mode: Mode, why: str
+) -> None:
+    good, words = answer_of(put(settings, "rules", metric=metric, mode=mode), "direction")
+
+    assert not good
+    assert words.startswith(f"jobs that {metric!r} judges are only observed: {why}")
+    assert answer_of(put(settings, "rules", metric="eval_loss", mode=Mode.MIN), "direction") == (True, "min is better")
+
+
+def test_patterns_to_choose_metrics_by_need_a_direction_too(settings: Settings) -> None:
+    chosen = put(settings, "rules", metrics=("eval_*", "val_acc"))
+    good, words = answer_of(chosen, "direction")
+    assert not good
+    assert words.startswith("nobody says which way is better for what rules.metrics choose ('eval_*', 'val_acc')")
+    assert answer_of(put(chosen, "rules", modes={"*": Mode.MAX}), "direction") == (
+        True,
+        "for metrics that are chosen rules.modes says it",
+    )
+    good, words = answer_of(put(chosen, "rules", modes={"*_acc": Mode.MAX}), "direction")
+    assert good
+    assert words.endswith("rules.modes says it; of what 'eval_*' choose, where one of its patterns fits")
+
+
 def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Settings) -> None:
     words = f"squeue was not found at {settings.slurm.path} (slurm.path)"
     assert answer_of(settings, "slurm") == (False, words)

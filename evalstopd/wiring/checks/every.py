@@ -7,7 +7,7 @@ from evalstopd.checks import Probe, probe
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.settings import Settings
 from evalstopd.settings.sense import told_take_over
-from evalstopd.wiring.checks import figures, site, slurm, store, tracker
+from evalstopd.wiring.checks import direction, figures, site, slurm, store, tracker
 from evalstopd.wiring.keeper import make_keeper
 from evalstopd.wiring.tracker import find_server
 
@@ -37,7 +37,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("partitions", slurm.governed),
         ("priorities", slurm.priorities),
         ("preemption", slurm.preemption),
-        ("direction", site.direction),
+        ("direction", direction.direction),
         ("notify", site.telling),
         ("promotion", site.promotion),
         ("metrics", figures.figures),

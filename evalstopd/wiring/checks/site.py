@@ -3,10 +3,9 @@
 import os
 
 from evalstopd.adapters.notify.several import Several
-from evalstopd.core.metric_choice import site_mode
 from evalstopd.core.model import Rung
 from evalstopd.errors import Unavailable
-from evalstopd.settings import Settings, make_rules
+from evalstopd.settings import Settings
 from evalstopd.wiring.host import account_name, make_kill_switch
 from evalstopd.wiring.notify import make_channels
 
@@ -28,18 +27,6 @@ def telling(settings: Settings) -> str:
     raise Unavailable(
         f"owners are told nothing: on the {settings.rules.rung.word} rung messages go to the daemon's log alone, which "
         'they cannot read; add "smtp" or "command" to notify.kinds'
-    )
-
-
-def direction(settings: Settings) -> str:
-    """Tell which way is better for the site's metric. Raises Unavailable where nobody says it."""
-    rules = make_rules(settings)
-    said = rules.mode or site_mode(rules.metric, rules.modes)
-    if not rules.metric or said is not None:
-        return f"{said.value} is better" if rules.metric and said else "the site judges by no metric of its own"
-    raise Unavailable(
-        f"nobody says which way is better for {rules.metric!a}: unless a job's owner or trainer does, it is only "
-        'observed; add mode = "max" (or "min") to rules'
     )
 
 
