@@ -257,6 +257,19 @@ def test_the_daemon_that_serves_figures_may_have_their_address(settings: Setting
     assert text.endswith(f":{port}/metrics, where a daemon serves them now")
 
 
+def test_a_kill_switch_that_nobody_could_set_is_bad_news(settings: Settings, tmp_path: Path) -> None:
+    assert answer_of(put(settings, "daemon", kill_switch=tmp_path / "STOP"), "kill switch") == (True, "not set")
+    (tmp_path / "file").touch()
+    for folder in ("nowhere", "file"):
+        found = answer_of(put(settings, "daemon", kill_switch=tmp_path / folder / "STOP"), "kill switch")
+        assert found[0] is False
+    nowhere = put(settings, "daemon", kill_switch=Path("/nowhere/STOP"))
+    assert answer_of(nowhere, "kill switch") == (
+        False,
+        "it cannot be set: the folder '/nowhere' does not exist (daemon.kill_switch)",
+    )
+
+
 def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:
     for what in ("metrics", "promotion", "mlflow database"):
         good, text = answer_of(settings, what)
@@ -290,7 +303,7 @@ def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pyt
 
     assert sum("MLFLOW_TRACKING_URI" in each for each in texts) == 1
     assert texts.count("needs the tracker's address and login: see mlflow") == 3
-    assert sum("does not exist" in each for each in texts) == 1
+    assert sum("store.url: folder" in each for each in texts) == 1
     assert texts.count("needs the store") == 2
 
 

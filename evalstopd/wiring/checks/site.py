@@ -11,9 +11,12 @@ from evalstopd.wiring.notify import make_channels
 
 
 def switch(settings: Settings) -> str:
-    """Tell that the kill switch is not set. Raises Unavailable where it is."""
+    """Tell that the kill switch is not set. Raises Unavailable where it is, or could not be set."""
+    path = settings.daemon.kill_switch
     if make_kill_switch(settings).engaged():
-        raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+        raise Unavailable(f"the kill switch is set ({path}): nothing is acted on")
+    if not path.parent.is_dir():
+        raise Unavailable(f"it cannot be set: the folder {str(path.parent)!a} does not exist (daemon.kill_switch)")
     return "not set"
 
 
