@@ -24,13 +24,21 @@ def telling(settings: Settings) -> str:
     """Tell by what owners are told. Raises Unavailable where it is broken, or no owner is told although he should."""
     channels = make_channels(settings)
     if channels:
-        return Several(channels).check()
+        return f"{Several(channels).check()}{_to_one(settings)}"
     if settings.rules.rung < Rung.WARN:
         return "messages go to the daemon's log"
     raise Unavailable(
         f"owners are told nothing: on the {settings.rules.rung.word} rung messages go to the daemon's log alone, which "
         'they cannot read; add "smtp" or "command" to notify.kinds'
     )
+
+
+def _to_one(settings: Settings) -> str:
+    """Say where mail to whichever owner goes to one address, which may be a list's or a slip."""
+    asked = settings.notify
+    if "smtp" not in asked.kinds or "{user}" in asked.smtp_to:
+        return ""
+    return f"; mail to every owner goes to {asked.smtp_to}: notify.smtp_to has no {{user}} in it"
 
 
 def promotion(settings: Settings) -> str:
