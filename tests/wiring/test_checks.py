@@ -341,6 +341,21 @@ def test_a_metric_whose_direction_the_site_does_not_say_is_bad_news(settings: Se
     assert answer_of(put(named, "rules", modes={"*/fid": Mode.MIN}), "direction") == (True, "min is better")
 
 
+def test_an_exempt_account_that_slurm_lacks_is_bad_news(settings: Settings) -> None:
+    assert answer_of(settings, "accounts") == (True, "no account is exempt")
+    given = put(settings, "rules", exempt_accounts=("teaching", "lab"))
+    good, text = answer_of(given, "accounts")
+    assert good, "a cluster without accounting knows every account"
+    assert text.startswith("exempt: lab, teaching; whether Slurm has them cannot be told: sacctmgr was not found")
+    program(settings, "sacctmgr", "echo lab; echo root; echo teaching")
+    assert answer_of(given, "accounts") == (True, "exempt: lab, teaching")
+    program(settings, "sacctmgr", "echo lab; echo root")
+    found = answer_of(given, "accounts")
+    assert found == (False, "Slurm has no account teaching (rules.exempt_accounts): nobody is exempt by it")
+    program(settings, "sacctmgr", "echo lab")
+    assert answer_of(given, "accounts")[1].endswith("cannot be told: sacctmgr does not show this account all accounts")
+
+
 @pytest.mark.parametrize(
     ("metric", "mode", "why"),
     [

@@ -35,6 +35,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("scorecard", with_store(store.card)),
         ("kill switch", site.switch),
         ("partitions", slurm.governed),
+        ("accounts", slurm.exempt),
         ("priorities", slurm.priorities),
         ("preemption", slurm.preemption),
         ("direction", direction.direction),

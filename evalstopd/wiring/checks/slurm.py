@@ -2,6 +2,7 @@
 
 import os
 
+from evalstopd.adapters.slurm.accounts import accounts
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.partitions import partitions
 from evalstopd.adapters.slurm.rights import is_operator
@@ -37,6 +38,21 @@ def governed(settings: Settings) -> str:
     if unknown := [f"{each} ({where})" for each, where in sorted(named.items()) if each not in known]:
         raise Unavailable(f"Slurm has no partition {', '.join(unknown)}")
     return f"governed: {', '.join(sorted(named))}"
+
+
+def exempt(settings: Settings) -> str:
+    """Name the exempt accounts. Raises Unavailable where accounting has no such one; without accounting all may be."""
+    named = sorted(settings.rules.exempt_accounts)
+    if not named:
+        return "no account is exempt"
+    said = f"exempt: {', '.join(named)}"
+    try:
+        known = accounts(make_runner(settings))
+    except Unavailable as error:
+        return f"{said}; whether Slurm has them cannot be told: {error}"
+    if unknown := [each for each in named if each not in known]:
+        raise Unavailable(f"Slurm has no account {', '.join(unknown)} (rules.exempt_accounts): nobody is exempt by it")
+    return said
 
 
 def priorities(settings: Settings) -> str:
