@@ -395,3 +395,21 @@ def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Set
     yielding = put(put(settings, "preempt", policy="las"), "rules", rung=Rung.WARN)
     assert answer_of(yielding, "preemption") == (False, words)
     assert answer_of(settings, "priorities") == (True, "the order of waiting jobs is Slurm's alone")
+
+
+def test_a_configuration_of_slurms_that_is_not_there_is_named_before_any_command_hangs_on_it(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("squeue", "scontrol", "sinfo", "sacctmgr"):
+        program(settings, name, f"touch {tmp_path}/asked; exit 1")
+    given = put(settings, "rules", partitions=("gpu",), exempt_accounts=("lab",))
+    words = "Slurm's configuration '/nowhere/slurm.conf' is not there"
+    by_file = [probe() for probe in make_checks(put(given, "slurm", conf="/nowhere/slurm.conf"))]
+    monkeypatch.setenv("SLURM_CONF", "/nowhere/slurm.conf")
+    by_variable = answer_of(given, "slurm")
+
+    said = {each.what: each.text for each in by_file if "/nowhere" in each.text}
+    assert said.keys() == {"slurm", "clock of slurmctld", "partitions", "accounts"}
+    assert said["slurm"] == f"{words} (slurm.conf)"
+    assert by_variable == (False, f"{words} (SLURM_CONF)")
+    assert not (tmp_path / "asked").exists()

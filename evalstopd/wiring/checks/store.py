@@ -11,7 +11,7 @@ from evalstopd.settings import Settings
 from evalstopd.store.migrate import check_whole, current
 from evalstopd.wiring.pulses import daemon_rows
 from evalstopd.wiring.scorecard import make_scorecard
-from evalstopd.wiring.slurm import make_cluster
+from evalstopd.wiring.slurm import make_cluster, require_conf
 from evalstopd.wiring.store import make_checked_store
 
 
@@ -33,6 +33,7 @@ def daemons(settings: Settings) -> str:
 def _rival(settings: Settings) -> list[str]:
     """Say that another lease leads the cluster, or the own one another; nothing where Slurm does not answer."""
     try:
+        require_conf(settings)
         cluster = make_cluster(settings).queue().cluster
     except EvalstopError:
         return []
