@@ -71,6 +71,11 @@ class KeeperClient:
         answer = self._ask("pin", place, **_of_checkpoint(place))
         return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
 
+    def repin(self, place: PinPlace) -> PinReport:
+        """Make a pin anew; the earlier one stays while there is nothing new."""
+        answer = self._ask("repin", place, **_of_checkpoint(place))
+        return _report(answer, f"/.evalstop/{place.pin}/step-{place.step}")
+
     def verify(self, place: PinPlace) -> PinReport:
         """Check a pin against its manifest and its structure."""
         return _report(self._ask("verify", place), f"/.evalstop/{place.pin}/step-{place.step}")

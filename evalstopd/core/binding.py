@@ -11,8 +11,15 @@ from evalstopd.core.model import Job, JobKey
 
 JOB_ID_TAG = "slurm.job_id"
 CLUSTER_TAG = "slurm.cluster"
-PARAMS = frozenset({"output_dir", "metric_for_best_model", "greater_is_better"})
+OUTPUT_PARAMS = ("output_dir", "trainer/default_local_dir")
+"""Where a trainer logs its output folder: Hugging Face's and most scripts; verl."""
+PARAMS = frozenset({*OUTPUT_PARAMS, "metric_for_best_model", "greater_is_better"})
 """The parameters of a run that anything is decided by; a trainer logs 150 more, which nobody keeps."""
+
+
+def of_note(params: Mapping[str, str]) -> dict[str, str]:
+    """Return those parameters of a run that anything is decided by."""
+    return {key: params[key] for key in PARAMS & params.keys()}
 
 
 class Proof(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
 
-from evalstopd.core.model import JobKey
+from evalstopd.core.model import JobKey, Rung
 
 WINDOW_S = 3600.0
 SITE = "site"
@@ -45,7 +45,7 @@ class Decision:
     """A stop that was decided, or would have been: `acted_s` is when the job was first acted on, if it was.
 
     `wished` tells that only its owner's word kept it at a would-be stop: it risked nothing, so no breaker counts it.
-    Times in seconds since the epoch.
+    `rung` is how far it could go. Times in seconds since the epoch.
     """
 
     key: JobKey
@@ -54,6 +54,11 @@ class Decision:
     at_s: float
     acted_s: float | None = None
     wished: bool = False
+    rung: Rung = Rung.ENFORCE
+
+    def risks(self, site: Rung) -> bool:
+        """Tell whether it risked what the site's own rung does: a warning is no risk to a site that stops jobs."""
+        return not self.wished and (self.rung is Rung.ENFORCE or site is not Rung.ENFORCE)
 
 
 class Turn(StrEnum):
@@ -105,15 +110,21 @@ def held_by(account: str, uid: int, held: Mapping[str, BreakerTurn]) -> BreakerT
 
 
 def trips(
-    cluster: str, decisions: Sequence[Decision], turns: Sequence[BreakerTurn], caps: Caps, now_s: float
+    cluster: str,
+    decisions: Sequence[Decision],
+    turns: Sequence[BreakerTurn],
+    caps: Caps,
+    now_s: float,
+    site: Rung = Rung.ENFORCE,
 ) -> tuple[BreakerTurn, ...]:
     """Return the breakers that trip now: owners' and accounts' first, so that one account's flood never trips the site.
 
     Only decisions of the last hour count that came after the breaker's last turn, each job once, and none that only
-    its owner's word kept at observe. Jobs that were decided on before an admin's reset are seen to, and never count
-    again.
+    its owner's word kept at observe; nor, where the `site` enforces, any that could not stop its job: falls that
+    anybody can log on an open server must not switch the daemon off. Jobs that were decided on before an admin's reset
+    are seen to, and never count again.
     """
-    counted = [each for each in decisions if not each.wished]
+    counted = [each for each in decisions if each.risks(site)]
     of_accounts = _recent(counted, turns, now_s)
     of_owners = _recent(counted, turns, now_s, own=True)
     held = holding(turns, now_s)

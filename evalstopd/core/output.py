@@ -2,13 +2,11 @@
 
 import re
 
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import OUTPUT_PARAMS, RunFacts
 from evalstopd.core.rules import Rules, ServerClass
 from evalstopd.core.wishes import Wishes
 
 OUTPUT_DIR_TAG = "evalstop.output_dir"
-# Hugging Face's trainers and most scripts; verl.
-_PARAMETERS = ("output_dir", "trainer/default_local_dir")
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 
 
@@ -19,7 +17,7 @@ def output_dir(wishes: Wishes, run: RunFacts, rules: Rules) -> str | None:
     for nothing.
     """
     tag = run.tags.get(OUTPUT_DIR_TAG) if rules.server is ServerClass.AUTHENTICATED else None
-    logged = (run.params.get(name) for name in _PARAMETERS)
+    logged = (run.params.get(name) for name in OUTPUT_PARAMS)
     return next((each for each in (wishes.output, tag, *logged) if each), None) or lightnings(run)
 
 

@@ -234,13 +234,19 @@ def _wanted_pin(case: Case, watch: Watch, held: Sequence[Pin], now_s: float) -> 
     if rung < Rung.WARN or watch.best_step is None or watch.best_score is None:
         return ()
     earlier = next((pin for pin in held if pin.step == watch.best_step), None)
-    same = earlier is not None and (earlier.restarts, earlier.score) == (watch.best_life, watch.best_score)
-    if same:
+    if earlier is not None and _is_of(earlier, watch):
         return ()
-    nothing_to_drop = earlier is None or earlier.state is PinState.LOGGED
-    state = PinState.WANTED if nothing_to_drop else PinState.OUTDATED
     since_s = _not_before(watch, earlier)
-    return (Pin(watch.key, watch.best_step, watch.best_score, state, now_s, watch.best_life, since_s),)
+    wanted = Pin(watch.key, watch.best_step, watch.best_score, PinState.WANTED, now_s, watch.best_life, since_s)
+    if earlier is None or earlier.state is PinState.LOGGED:
+        return (wanted,)
+    there = {name: getattr(earlier, name) for name in ("path", "files", "size", "manifest")}
+    return (replace(wanted, state=PinState.OUTDATED, **there),)
+
+
+def _is_of(pin: Pin, watch: Watch) -> bool:
+    """Tell whether a pin of the best step is of the best eval; one that is safe also where it was said once more."""
+    return pin.score == watch.best_score and (pin.restarts == watch.best_life or pin.safe)
 
 
 def _not_before(watch: Watch, earlier: Pin | None) -> float:

@@ -130,12 +130,14 @@ def in_effect(watch: Watch) -> Terms:
 class PinState(StrEnum):
     """The life of a pin; only PINNED and PUBLISHED are safe to stop on.
 
-    OUTDATED: a later life evaluated the step anew, so what is pinned is another checkpoint than the best one.
+    OUTDATED: the step was evaluated anew, so what is pinned is another checkpoint than the best one, which is looked
+    for; until it is there the earlier one stays. STALE: it is not coming any more, and the earlier one stays for good.
     LOGGED: nothing is pinned; the checkpoint is a logged model of the run's, whole by the tracker's word.
     """
 
     WANTED = "wanted"
     OUTDATED = "outdated"
+    STALE = "stale"
     PINNED = "pinned"
     PUBLISHED = "published"
     LOGGED = "logged"
@@ -178,7 +180,7 @@ class Pin:
     def is_lost(self, *, logged_models: bool) -> bool:
         """Tell whether nothing will come of it that a stop may rest on."""
         alone = self.state is PinState.LOGGED and not logged_models
-        return alone or self.state in (PinState.LOST, PinState.DROPPED)
+        return alone or self.state in (PinState.LOST, PinState.STALE, PinState.DROPPED)
 
 
 @dataclass(frozen=True, slots=True)

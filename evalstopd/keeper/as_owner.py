@@ -62,7 +62,7 @@ class Missing(Refusal):
 
 
 class Request(NamedTuple):
-    """What the keeper passes on; the last four are of verbs pin and log only."""
+    """What the keeper passes on; the last four are of verbs pin, repin and log only."""
 
     verb: str
     uid: int
@@ -425,6 +425,7 @@ class Pin:
         *above, name = asked.output_dir.split("/")[1:]
         self.asked, self.step = asked, f"step-{asked.step}"
         self.draft, self.manifest = f".tmp-{self.step}", f"{self.step}.json"
+        self.listed, self.aside = f".tmp-{self.manifest}", f".old-{self.step}"
         self.above, path = os.open("/", PASS), "/" + "/".join(above)
         for part in above:
             self.above = enter(self.above, part, PASS)
@@ -437,25 +438,44 @@ class Pin:
         """Make the pin, unless it is there and unchanged."""
         with suppress(Missing):
             return self.verify()
+        return self.repin()
+
+    def repin(self) -> dict[str, Any]:
+        """Make the pin of what is saved now, in place of an earlier one, which stays while there is nothing new."""
         source = find(enter(self.above, self.asked.output_dir.split("/")[-1]), self.asked.step)
         before = listing(source.folder, self.asked, source.only)
         self._require_ours(source, before)
         home = self._home(make=True)
-        self._clear(home)  # what a child that was killed has left
+        self._settle(home)
         try:
             entries = self._draft(home, source, before)
-            os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
-        except BaseException:
-            self._clear(home)
-            raise
+            self._put(home)
+        finally:
+            self._settle(home)
         os.fsync(home)
         return self._answer(entries)
 
+    def _put(self, home: int) -> None:
+        """Give the draft its name. Where a kill ends this, `_settle` goes on, or back while the manifest is the old."""
+        if self.step in list_anew(home):
+            os.rename(self.step, self.aside, src_dir_fd=home, dst_dir_fd=home)
+        os.rename(self.listed, self.manifest, src_dir_fd=home, dst_dir_fd=home)
+        os.rename(self.draft, self.step, src_dir_fd=home, dst_dir_fd=home)
+
+    def _settle(self, home: int) -> None:
+        """Remove what is no pin yet, or no more; what was set aside for a pin that did not come is the pin again."""
+        there = set(list_anew(home))
+        if self.aside in there and self.step not in there:
+            whole = self.draft in there and self.listed not in there
+            os.rename(self.draft if whole else self.aside, self.step, src_dir_fd=home, dst_dir_fd=home)
+        for name in {self.draft, self.listed, self.aside} & set(list_anew(home)):
+            remove(home, name)
+
     def _draft(self, home: int, source: Source, before: list[Entry]) -> list[Entry]:
-        """Make all but the name: the folder under another one, and the manifest."""
+        """Make all but the names: the folder and the manifest under others."""
         os.mkdir(self.draft, 0o700, dir_fd=home)
         entries = self._fill(source, enter(home, self.draft), before)
-        with open(os.open(self.manifest, WRITE, 0o600, dir_fd=home), "w", encoding="ascii") as text:
+        with open(os.open(self.listed, WRITE, 0o600, dir_fd=home), "w", encoding="ascii") as text:
             json.dump(entries, text)
             text.flush()
             os.fsync(text.fileno())
@@ -474,11 +494,6 @@ class Pin:
             if scores and not any(math.isclose(score, self.asked.score, rel_tol=1e-6) for score in scores):
                 raise Refusal("incomplete", "the trainer's log has another score for the step: another checkpoint")
 
-    def _clear(self, home: int) -> None:
-        """Remove what is no pin yet."""
-        for name in {self.draft, self.manifest} & set(list_anew(home)):
-            remove(home, name)
-
     def _fill(self, source: Source, target: int, before: list[Entry]) -> list[Entry]:
         """Link first, sync last: any other order loses the race with a trainer that rotates."""
         link_all(source, target)
@@ -495,6 +510,8 @@ class Pin:
     def verify(self) -> dict[str, Any]:
         """Compare the pin with its manifest, and look whether it is whole."""
         home = self._home()
+        if self.step not in list_anew(home):
+            self._settle(home)
         folder = enter(home, self.step)
         entries = listing(folder, self.asked)
         if odd := set(entries) ^ set(self._recorded(home)):
@@ -518,15 +535,15 @@ class Pin:
             home = self._home()
         except Missing:
             return self._answer([])
+        self._settle(home)
         there = set(list_anew(home))
         entries = self._recorded(home) if self.step in there else []
         if "best" in there and os.readlink("best", dir_fd=home) == self.step:
             remove(home, "best")
         if self.step in there:
-            if self.draft in there:
-                remove(home, self.draft)
             os.rename(self.step, self.draft, src_dir_fd=home, dst_dir_fd=home)
-        self._clear(home)
+        for name in {self.draft, self.manifest} & set(list_anew(home)):
+            remove(home, name)
         os.fsync(home)
         return self._answer(entries)
 
@@ -593,7 +610,9 @@ def work(asked: Request) -> dict[str, Any]:
     except Refusal as no:
         return refusal(*no.args)
     except FileNotFoundError:
-        return refusal("incomplete" if asked.verb in ("pin", "log") else "changed", "a file vanished meanwhile")
+        return refusal(
+            "incomplete" if asked.verb in ("pin", "repin", "log") else "changed", "a file vanished meanwhile"
+        )
     except OSError as error:
         kind = "refused" if error.errno in FORBIDDEN else "failed"
         return refusal(kind, f"{error.strerror}{f': {error.filename}' if error.filename else ''}")

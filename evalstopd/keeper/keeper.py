@@ -32,13 +32,13 @@ MAX_PEERS = 64  # connected at a time whose request has not come yet
 PEER_TIME_S = 2.0  # for a connected peer to send its request
 NO_NEW_PRIVS, DIE_WITH_PARENT = (38, 1), (1, signal.SIGKILL)  # of prctl(2)
 SHAPES = {  # of a request's fields: type and whole value; text must be printable too
-    "verb": (str, r"pin|verify|publish|drop|log"),
+    "verb": (str, r"pin|repin|verify|publish|drop|log"),
     "uid": (int, r"[0-9]{1,10}"),
     "output_dir": (str, r"(?=.{2,4000}$)(/(?!\.\.?(/|$))[^/]+)+"),  # absolute; no '..', '.' or '//'
     "pin": (str, r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}"),
     "step": (int, r"[0-9]{1,15}"),
 }
-SHAPES_OF_PIN = {  # the same, of verbs pin and log alone
+SHAPES_OF_PIN = {  # the same, of verbs pin, repin and log alone
     "since_s": (int, r"[0-9]{1,12}"),  # a checkpoint or log complete before is another one under the same name,
     "metric": (str, r".{0,250}"),  # and so is one whose trainer logged another score of this metric
     "score": (float, r"[-+0-9.e]{1,30}"),
@@ -69,7 +69,7 @@ def parse(data: bytes, min_uid: int) -> argparse.Namespace:
     """Turn a peer's bytes into a request of the shapes above, or refuse."""
     try:
         asked = json.loads(data)
-        shapes = SHAPES | (SHAPES_OF_PIN if asked.get("verb") in ("pin", "log") else {})
+        shapes = SHAPES | (SHAPES_OF_PIN if asked.get("verb") in ("pin", "repin", "log") else {})
     except (ValueError, AttributeError, RecursionError):
         raise Refusal("refused", f"not one JSON object of at most {MAX_MESSAGE} bytes") from None
     wrong = asked.keys() ^ shapes.keys()

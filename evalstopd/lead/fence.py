@@ -169,6 +169,11 @@ class FencedKeeper:
         self.lead.epoch()
         return self.keeper.pin(place)
 
+    def repin(self, place: PinPlace) -> PinReport:
+        """Make a pin anew in place of an earlier one. Raises Deposed without the lease."""
+        self.lead.epoch()
+        return self.keeper.repin(place)
+
     def verify(self, place: PinPlace) -> PinReport:
         """Check a pin."""
         return self.keeper.verify(place)

@@ -245,11 +245,12 @@ def _doubts(made: Plan, now_s: float) -> Iterable[Remark]:
 
 def decided_now(judgement: Judgement, seen: Observation, now_s: float) -> list[Decision]:
     """Return what this pass decided, as caps and breakers count it; a would-be stop frees no GPUs."""
-    gpus = {intent.key: intent.gpus for intent in judgement.plan.intents}
-    wished = {stop.key for stop in judgement.plan.would_be if stop.wished}
+    made = judgement.plan
+    stops = [(each.key, each.gpus, False, each.rung) for each in made.intents]
+    stops += [(each.key, 0, each.wished, Rung.OBSERVE) for each in made.would_be]
     return [
-        Decision(key, seen.seen[key].watch.account, gpus.get(key, 0), now_s, wished=key in wished)
-        for key, _ in judgement.decided
+        Decision(key, seen.seen[key].watch.account, gpus, now_s, None, wished, rung)
+        for key, gpus, wished, rung in stops
     ]
 
 

@@ -74,15 +74,12 @@ class PinDesk:
         return due or (pin.key, pin.step) in self.held or self._later(pin) > 0
 
     def _tend(self, after: dict[tuple[JobKey, int], Pin], pin: Pin) -> None:
-        if pin.state is PinState.OUTDATED:
-            pin = self._keep(after, self._renew(pin))
-        if pin.state is PinState.WANTED:
-            self._keep(after, self._odd(pin) or self._pin(pin))
+        self._keep(after, self._odd(pin) or self._pin(pin))
 
     def _odd(self, pin: Pin) -> Pin | None:
         """Return the pin as lost where no checkpoint can be of its step."""
         odd = odd_step(pin.step)
-        return replace(pin, state=PinState.LOST, why=f"no checkpoint is looked for: {odd}") if odd else None
+        return _lost(pin, f"no checkpoint is looked for: {odd}") if odd else None
 
     def _may_touch(self, pin: Pin) -> bool:
         one = self.seen.seen.get(pin.key)
@@ -101,17 +98,18 @@ class PinDesk:
         place = self.place(pin)
         if place is None:
             return self._not_yet(pin, _UNTOLD)
+        make = self.ports.keeper.repin if pin.state is PinState.OUTDATED else self.ports.keeper.pin
         try:
             with self.shares.of(place.uid):
-                report = self.ports.keeper.pin(place)
+                report = make(place)
         except (CheckpointMissing, CheckpointIncomplete) as error:
             guessed = place.output_dir.endswith(f"/{self.watches[pin.key].run_id}/checkpoints")
             return self._not_yet(pin, f"{_UNTOLD}; where Lightning saves: {error}" if guessed else str(error))
         except CheckpointFailed as error:
             failed = replace(pin, tries=pin.tries + 1, why=str(error))
-            return replace(failed, state=PinState.LOST) if failed.tries >= _MOST_TRIES else failed
+            return _lost(failed, failed.why) if failed.tries >= _MOST_TRIES else failed
         except Rejected as error:
-            return replace(pin, state=PinState.LOST, why=str(error))
+            return _lost(pin, str(error))
         except Unavailable as error:
             self.tally.trouble(f"keeper: {error}")
             self.shares.silent.add(place.uid)
@@ -130,7 +128,7 @@ class PinDesk:
     def _not_yet(self, pin: Pin, why: str) -> Pin:
         """A checkpoint may be written after its eval is logged; two evals later it is not coming any more."""
         later = self._later(pin)
-        return self._logged(pin, why, later) if later else replace(pin, state=PinState.WANTED, why=why)
+        return self._logged(pin, why, later) if later else replace(pin, why=why)
 
     def _later(self, pin: Pin) -> int:
         """Return how many later evals this pass has read; those of an earlier life came before the step's, by time."""
@@ -142,20 +140,22 @@ class PinDesk:
     def _logged(self, pin: Pin, why: str, later: int) -> Pin:
         """Look for a checkpoint among the run's logged models, once a later eval shows that no file is coming."""
         facts, models = self.seen.readings[pin.key].facts, self.ports.models
-        waiting = replace(pin, state=PinState.LOST if later >= _NOT_COMING else PinState.WANTED, why=why)
+        waiting = _lost(pin, why) if later >= _NOT_COMING else replace(pin, why=why)
         if models is None or not facts.models:
             return waiting
         if self.mute:
-            return replace(waiting, state=PinState.WANTED, why=f"{why}; its logged models: {self.mute[0]}")
+            return replace(pin, why=f"{why}; its logged models: {self.mute[0]}")
         query = ModelQuery(facts.run_id, pin.step, int(pin.since_s), self.watches[pin.key].metric_now, pin.score)
         try:
             found = models.find(query)
         except Unavailable as error:
             self.mute.append(str(error))
             self.tally.trouble(f"MLflow: {error}")
-            return replace(waiting, state=PinState.WANTED, why=f"{why}; its logged models: {error}")
+            return replace(pin, why=f"{why}; its logged models: {error}")
         except (CheckpointMissing, CheckpointIncomplete, Rejected) as error:
             return replace(waiting, why=f"{why}; {error}")
+        if pin.state is PinState.OUTDATED and not self._dropped(pin):
+            return replace(pin, why=f"{why}; the earlier pin could not be dropped for a logged model")
         self.tally.add("logged models found")
         return replace(
             pin,
@@ -166,10 +166,6 @@ class PinDesk:
             manifest=found.listing,
             why="",
         )
-
-    def _renew(self, pin: Pin) -> Pin:
-        """Drop what the earlier pin of this step holds: the step was evaluated, and saved, anew."""
-        return replace(pin, state=PinState.WANTED) if self._dropped(pin) else pin
 
     def _drop(self, pin: Pin) -> Pin:
         return replace(pin, state=PinState.DROPPED, why="no candidate any more") if self._dropped(pin) else pin
@@ -198,6 +194,11 @@ class PinDesk:
         return PinPlace(pin.key.uid, folder, pin_name(pin.key), pin.step, since_s, watch.metric_now, pin.score, later)
 
 
+def _lost(pin: Pin, why: str) -> Pin:
+    """Return a pin whose checkpoint is not coming; what is pinned of the step already stays its owner's."""
+    return replace(pin, state=PinState.STALE if pin.state is PinState.OUTDATED else PinState.LOST, why=why)
+
+
 def odd_step(step: int) -> str:
     """Return why the keeper is asked nothing of this step; empty where it may be."""
     if 0 <= step <= MOST_STEP:
@@ -221,7 +222,7 @@ def _surplus(pins: Iterable[Pin], watches: Mapping[JobKey, Watch], candidates: i
     """Return the oldest safe pins past the newest `candidates` of each job; never the best, never one published."""
     by_job: dict[JobKey, list[Pin]] = {}
     for pin in pins:
-        if pin.state is PinState.PINNED:
+        if pin.state in (PinState.PINNED, PinState.OUTDATED, PinState.STALE):
             by_job.setdefault(pin.key, []).append(pin)
     surplus: list[Pin] = []
     for key, held in by_job.items():

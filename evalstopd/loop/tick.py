@@ -98,7 +98,8 @@ class Loop:
         judgement = self._judge(seen, book, now_s, tally)
         seen = _without(seen, judgement.postponed)
         decisions = self._decisions(seen, book, judgement, now_s)
-        tripped = trips(seen.snapshot.cluster, decisions, book.breakers, self.stance.rules.caps, now_s)
+        rules = self.stance.rules
+        tripped = trips(seen.snapshot.cluster, decisions, book.breakers, rules.caps, now_s, rules.rung)
         changes = with_trips(judgement.changes, tripped)
         if changes:
             self.ports.store.record(changes)

@@ -45,6 +45,9 @@ class Keeper(Protocol):
     def pin(self, place: PinPlace) -> PinReport:
         """Link and verify a checkpoint into its pin."""
 
+    def repin(self, place: PinPlace) -> PinReport:
+        """Make a pin anew of what is saved now, in place of an earlier one, which stays where this raises."""
+
     def verify(self, place: PinPlace) -> PinReport:
         """Check a pin against its manifest and its structure."""
 

@@ -13,7 +13,7 @@ from evalstopd.core.chain import GENESIS, Appended, Batch, Entry, Head, Held, Ki
 from evalstopd.core.credit import Credit
 from evalstopd.core.estimates import History, Kin, Tally
 from evalstopd.core.intent import Intent, IntentEvent, State, WouldBeStop
-from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.model import JobKey, Life, Point, Rung
 from evalstopd.core.preempt import Preemption
 from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
@@ -130,8 +130,13 @@ class MemoryStore:
         with self._lock:
             intents = [each for each in self._intents.values() if max(each.created_s, each.acted_s or 0.0) >= since_s]
             stops = [each for lives in self._would_be.values() for each in lives.values() if each.at_s >= since_s]
-            found = [self._decision(each.key, each.gpus, each.created_s, each.acted_s) for each in intents]
-            found += [replace(self._decision(each.key, 0, each.at_s), wished=each.wished) for each in stops]
+            found = [
+                replace(self._decision(each.key, each.gpus, each.created_s, each.acted_s), rung=each.rung)
+                for each in intents
+            ]
+            found += [
+                replace(self._decision(each.key, 0, each.at_s), wished=each.wished, rung=Rung.OBSERVE) for each in stops
+            ]
             return order.oldest_decisions(each for each in found if each.key.cluster == cluster)
 
     def _decision(self, key: JobKey, gpus: int, at_s: float, acted_s: float | None = None) -> Decision:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 RECENT_CLOSED = 50
 SITE = "site"
 GIVEN_UP = (State.VETOED, State.ABANDONED)
-ON_DISK = (PinState.PINNED, PinState.PUBLISHED, PinState.OUTDATED)
+ON_DISK = (PinState.PINNED, PinState.PUBLISHED, PinState.OUTDATED, PinState.STALE)
 UNHEARD_S = 7 * 86_400.0
 STOPPED = (State.HELD, State.CONFIRMED, State.UNDONE)
 

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, and_, func, literal, null, or_, select
+from sqlalchemy import ColumnElement, Connection, Executable, and_, false, func, literal, null, or_, select
 
 from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision
 from evalstopd.core.credit import Credit
 from evalstopd.core.intent import CLOSED, Intent, IntentEvent, State, WouldBeStop
-from evalstopd.core.model import JobKey, Point
+from evalstopd.core.model import JobKey, Point, Rung
 from evalstopd.core.preempt import Preemption
 from evalstopd.core.registry import PENDING
 from evalstopd.core.shift import Shift
@@ -70,8 +70,9 @@ def decisions(source: Connection, cluster: str, since_s: float) -> list[Decision
     present = whose.outerjoin(WatchRow, WatchRow.job == JobRow.job).outerjoin(LifeRow, _PRESENT)
     here = present.where(JobRow.cluster == cluster)
     late = or_(IntentRow.created_s >= since_s, IntentRow.acted_s >= since_s)
-    intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s)
-    would_be = here.add_columns(literal(0), WouldBeRow.at_s, null(), WouldBeRow.wished)
+    intents = here.add_columns(IntentRow.gpus, IntentRow.created_s, IntentRow.acted_s, false(), IntentRow.rung)
+    observed = literal(Rung.OBSERVE, IntentRow.rung.type)
+    would_be = here.add_columns(literal(0), WouldBeRow.at_s, null(), WouldBeRow.wished, observed)
     asked = (
         intents.join(IntentRow, IntentRow.job == JobRow.job).where(late),
         would_be.join(WouldBeRow, WouldBeRow.job == JobRow.job).where(WouldBeRow.at_s >= since_s),

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pytest
 
+from evalstopd.core.binding import PARAMS
 from evalstopd.core.curve import is_score
 from evalstopd.errors import EvalstopError, Rejected
 from evalstopd.ports import MetricsSource, RunQuery, RunReading, RunWriter
@@ -153,6 +154,11 @@ class MetricsContract:
         assert (facts.tags["slurm.job_id"], facts.tags["note"]) == ("17", HOSTILE)
         assert (facts.params["output_dir"], facts.params["metric_for_best_model"]) == ("out", HOSTILE)
         assert facts.metrics == frozenset()
+
+    def test_of_its_parameters_a_run_tells_all_that_anything_is_decided_by_and_no_other(self, world: World):
+        said = dict.fromkeys(PARAMS, "said")
+        run_id = world.make_run({}, {**said, "learning_rate": "1e-4"})
+        assert reading(world, run_id).facts.params == said
 
     def test_the_facts_name_the_metrics_that_were_logged(self, world: World):
         run_id = world.make_run({}, {})

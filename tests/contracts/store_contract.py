@@ -17,7 +17,7 @@ from evalstopd.core.binding import Binding
 from evalstopd.core.caps import BreakerTurn, Decision, Turn
 from evalstopd.core.chain import Entry, extend
 from evalstopd.core.intent import CLOSED, TRANSITIONS, IntentEvent, State
-from evalstopd.core.model import JobKey, Life, Point
+from evalstopd.core.model import JobKey, Life, Point, Rung
 from evalstopd.core.preempt import Preemption, PreemptState
 from evalstopd.core.shift import Shift, ShiftState
 from evalstopd.core.watch import PinState, Remark, lived
@@ -680,9 +680,9 @@ class StoreContract:
         )
 
         assert store.decisions(CLUSTER, 0.0) == (
-            Decision(key("8"), "", 0, 40.0),
-            Decision(key("6"), "", 0, 45.0, wished=True),
-            Decision(key(), "lab", 4, 50.0, 70.0),
+            Decision(key("8"), "", 0, 40.0, rung=Rung.OBSERVE),
+            Decision(key("6"), "", 0, 45.0, wished=True, rung=Rung.OBSERVE),
+            Decision(key(), "lab", 4, 50.0, 70.0, rung=acted.rung),
         )
 
     def test_a_decision_counts_from_when_it_was_made_or_acted_on(self, store: AnyStore) -> None:

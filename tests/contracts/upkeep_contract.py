@@ -49,7 +49,7 @@ class UpkeepContract:
     @pytest.mark.parametrize("state", PinState)
     def test_only_what_is_on_a_disk_counts(self, store: AnyStore, state: PinState) -> None:
         store.record(Changes(watches=(over(key()),), pins=(pinned(key(), state=state),)))
-        there = state in (PinState.PINNED, PinState.PUBLISHED, PinState.OUTDATED)
+        there = state in (PinState.PINNED, PinState.PUBLISHED, PinState.OUTDATED, PinState.STALE)
 
         assert len(store.old_pins(CLUSTER, LIMIT_S, 10)) == there
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ from evalstopd.core.caps import (
     owner_scope,
     trips,
 )
-from evalstopd.core.model import JobKey
+from evalstopd.core.model import JobKey, Rung
 
 NOW_S = 1_000_000.0
 CAPS = Caps(stops=4, stops_per_account=2, gpu_share=0.5, breaker_decisions=3, breaker_accounts=2, hold_s=7200.0)
@@ -45,6 +46,15 @@ def decision(
 
 
 BOBS = owner_scope(1, "a")
+
+
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.WARN])
+def test_where_the_site_stops_jobs_what_could_stop_none_trips_nothing(rung: Rung) -> None:
+    """Anybody can log falls on an open server, whose ceiling lets them warn at most."""
+    harmless = [replace(each, rung=rung) for each in flood("a", 1, 5)]
+
+    assert trips("c", harmless, (), CAPS, NOW_S, Rung.ENFORCE) == ()
+    assert [each.scope for each in trips("c", harmless, (), CAPS, NOW_S, rung)] == [BOBS]
 
 
 def flood(account: str, uid: int, jobs: int, first: int = 0, ago_s: float = 10.0) -> list[Decision]:

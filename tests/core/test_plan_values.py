@@ -295,7 +295,24 @@ def test_a_step_that_was_evaluated_anew_makes_its_pin_outdated() -> None:
 
     assert wanted(case(NEAR), Pin(KEY, 20, 2.5, PinState.PINNED, 4000.0, 1)) == (replace(outdated, since_s=4000.0),)
     assert wanted(case(NEAR), Pin(KEY, 20, 2.5, PinState.PINNED, 100.0, 1)) == (outdated,)
-    assert wanted(case(NEAR), Pin(KEY, 20, 3.0, PinState.PINNED, 4000.0, 0)) == (outdated,)
+    assert wanted(case(NEAR), Pin(KEY, 20, 3.0, PinState.WANTED, 4000.0, 0)) == (outdated,)
+
+
+def test_what_is_pinned_of_a_step_is_remembered_until_the_other_checkpoint_is_there() -> None:
+    pinned = Pin(KEY, 20, 2.5, PinState.PINNED, 100.0, 1, 0.0, 0, "/there/step-20", 3, 300, "m")
+
+    (pin,) = wanted(case(NEAR), pinned)
+    assert (pin.state, pin.path, pin.files, pin.size, pin.manifest) == (
+        PinState.OUTDATED,
+        "/there/step-20",
+        3,
+        300,
+        "m",
+    )
+
+
+def test_the_same_score_of_a_later_life_is_no_other_best_where_it_is_pinned() -> None:
+    assert wanted(case(NEAR), Pin(KEY, 20, 3.0, PinState.PINNED, 4000.0, 0)) == ()
 
 
 def test_a_checkpoint_of_history_may_be_as_old_as_it_is() -> None:

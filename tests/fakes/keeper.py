@@ -40,19 +40,23 @@ class FakeKeeper:
     def pin(self, place: PinPlace) -> PinReport:
         """Keep a checkpoint that is there."""
         self._up()
-        if (place.pin, place.step) not in self.pins:
-            if (place.pin, place.step) in self.failing:
-                raise CheckpointFailed("timed out after 60 s")
-            if (place.output_dir, f"checkpoint-{place.step}") not in self.checkpoints:
-                raise CheckpointMissing("no such checkpoint folder")
-            if self.sharded and not place.later:
-                raise CheckpointIncomplete("processes may still write their shards")
-            if self.saved_s.get((place.output_dir, f"checkpoint-{place.step}"), place.since_s) < place.since_s:
-                raise CheckpointIncomplete("another checkpoint")
-            if self.logged.get((place.output_dir, f"checkpoint-{place.step}"), place.score) != place.score:
-                raise CheckpointIncomplete("another checkpoint")
-            self.pins.add((place.pin, place.step))
-            self.fresh.append((place.pin, place.step))
+        return self._report(place) if (place.pin, place.step) in self.pins else self.repin(place)
+
+    def repin(self, place: PinPlace) -> PinReport:
+        """Keep the checkpoint that is there, in place of one that was kept before."""
+        self._up()
+        if (place.pin, place.step) in self.failing:
+            raise CheckpointFailed("timed out after 60 s")
+        if (place.output_dir, f"checkpoint-{place.step}") not in self.checkpoints:
+            raise CheckpointMissing("no such checkpoint folder")
+        if self.sharded and not place.later:
+            raise CheckpointIncomplete("processes may still write their shards")
+        if self.saved_s.get((place.output_dir, f"checkpoint-{place.step}"), place.since_s) < place.since_s:
+            raise CheckpointIncomplete("another checkpoint")
+        if self.logged.get((place.output_dir, f"checkpoint-{place.step}"), place.score) != place.score:
+            raise CheckpointIncomplete("another checkpoint")
+        self.pins.add((place.pin, place.step))
+        self.fresh.append((place.pin, place.step))
         return self._report(place)
 
     def verify(self, place: PinPlace) -> PinReport:

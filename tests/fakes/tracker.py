@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.binding import RunFacts
+from evalstopd.core.binding import RunFacts, of_note
 from evalstopd.core.datasets import Dataset, Mark, Parted, Told, as_dataset, dataset_of, needs_telling, parted
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
@@ -158,7 +158,7 @@ class FakeTracker:
         used = [model for other in self.runs.values() if other is not run for model in other.models.values()]
         labels = len(run.models) + sum(any(of_run == run_id for of_run, _ in model.of) for model in used)
         return RunFacts(
-            run_id, run.status, run.deleted, run.user, dict(run.tags), dict(run.params), frozenset(run.points),
+            run_id, run.status, run.deleted, run.user, dict(run.tags), of_note(run.params), frozenset(run.points),
             run.started_ms, run.experiment_id, len(run.models), labels=labels,
         )  # fmt: skip
 

@@ -90,6 +90,38 @@ def test_a_drop_killed_before_each_of_its_effects_leaves_a_whole_pin_or_none(
     assert list(place.home.iterdir()) == []
 
 
+def test_a_pin_made_anew_and_killed_before_each_of_its_effects_is_the_old_or_the_new_one(
+    place: World, ask: Keeper, as_owner: AsOwner
+) -> None:
+    for number in range(200):
+        shutil.rmtree(place.run / "checkpoint-200", ignore_errors=True)
+        small_checkpoint(place)
+        old = ask(place.ask("repin"))["manifest"]
+        shutil.rmtree(place.run / "checkpoint-200")
+        small_checkpoint(place)
+        code, answer = as_owner(place.ask("repin"), KILL_BEFORE_STEP, str(number))
+        found = ask(place.ask("verify"))
+        assert found["ok"], (number, found)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+
+    assert number > 20
+    assert found["manifest"] == json.loads(answer)["manifest"] != old
+    assert sorted(path.name for path in place.home.iterdir()) == ["step-200", "step-200.json"]
+
+
+def test_a_pin_stays_where_there_is_nothing_to_make_it_anew_of(place: World, ask: Keeper) -> None:
+    small_checkpoint(place)
+    kept = ask(place.ask("pin"))
+    shutil.rmtree(place.run / "checkpoint-200")
+    assert ask(place.ask("repin"))["kind"] == "missing"
+    small_checkpoint(place)
+    assert ask(place.ask("repin", since_s=int(time.time()) + 60))["kind"] == "incomplete"
+
+    assert ask(place.ask("verify")) == kept
+
+
 def test_a_drop_finishes_what_a_killed_pin_left_with_half_a_manifest(place: World, ask: Keeper) -> None:
     small_checkpoint(place)
     ask(place.ask("pin"))

@@ -66,7 +66,7 @@ class World:
     def ask(self, verb: str, step: int = 200, **other: object) -> dict[str, Any]:
         """Compose a request about alice's job."""
         request = {"verb": verb, "uid": self.alice.pw_uid, "output_dir": str(self.run), "pin": "c-7-100"}
-        if verb in ("pin", "log"):
+        if verb in ("pin", "repin", "log"):
             request |= {"since_s": 0, "metric": "eval/reward", "score": 0.5, "later": 0}
         return request | {"step": step} | other
 

@@ -6,6 +6,7 @@ import pytest
 
 from evalstopd.core.intent import State
 from evalstopd.core.rules import ServerClass
+from evalstopd.core.watch import PinState
 from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import HEALTHY, RISE_AND_FALL, RULES, World
 from tests.loop.told import intents
@@ -104,11 +105,33 @@ def test_a_step_evaluated_anew_in_the_same_life_is_pinned_anew_from_what_was_sav
     world.play(job, "r1", (0.5, 0.6))
     world.tracker.log("r1", 20, 0.95, timestamp_ms=int(world.clock.time_s * 1000) + 1)
     world.tick()
-    assert ("c-1-1000", 20) not in world.keeper.pins
+    assert world.keeper.fresh.count(("c-1-1000", 20)) == 1
     world.keeper.save("/home/alice/out-r1", 20, at_s=world.clock.time_s + 1)
     world.tick()
 
-    assert ("c-1-1000", 20) in world.keeper.pins
+    assert world.keeper.fresh.count(("c-1-1000", 20)) == 2
+
+
+@pytest.mark.parametrize("score", [0.79, 0.8, 0.82])
+def test_a_pin_stays_its_owners_where_its_step_is_evaluated_anew_and_no_other_checkpoint_comes(score: float) -> None:
+    """Whoever logged that; the trainer rotated the checkpoint away. The same score once more is no other best."""
+    world = World()
+    job = world.train("r1")
+    world.play(job, "r1", (0.5, 0.6, 0.8))
+    world.keeper.checkpoints.discard(("/home/alice/out-r1", "checkpoint-30"))
+    world.cluster.requeue(job)
+    world.cluster.start()
+    world.tick()
+    world.tracker.log("r1", 30, score, timestamp_ms=int(world.clock.time_s * 1000) + 1)
+    world.tick()
+    for number in (40, 50, 60, 70):
+        world.evaluate(job, "r1", number, 0.7 - number / 200)
+        world.tick()
+
+    assert ("c-1-1000", 30) in world.keeper.pins
+    assert world.cluster.cancelled == ([(job, 1)] if score == 0.8 else [])
+    (pin,) = (each for each in world.store.pins_of([watch.key for watch in world.store.recent(1)]) if each.step == 30)
+    assert pin.state is (PinState.PUBLISHED if score == 0.8 else PinState.STALE)
 
 
 def test_a_checkpoint_the_keeper_fails_on_is_given_up_and_costs_the_others_nothing() -> None:

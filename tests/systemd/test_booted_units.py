@@ -67,15 +67,15 @@ def test_the_keepers_sandbox_lets_it_do_all_it_is_for(site: Installed) -> None:
     place = {"uid": alice.pw_uid, "output_dir": str(folder / "run"), "pin": "c-7-100", "step": 200}
     read = {"since_s": 0, "metric": "eval/reward", "score": 0.5, "later": 0}
     asked = [
-        {"verb": "log", **place, **read}, {"verb": "pin", **place, **read},
+        *({"verb": verb, **place, **read} for verb in ("log", "pin", "repin")),
         *({"verb": verb, **place} for verb in ("verify", "publish", "drop")),
     ]  # fmt: skip
 
     said = site.box.done(f"/usr/bin/python3 -c '{ASK}' '{json.dumps(asked)}'", user="evalstopd")
 
     answers = [json.loads(line) for line in said.splitlines()]
-    assert [each["ok"] for each in answers] == [True] * 5, said
-    assert [each["files"] for each in answers[1:]] == [41] * 4
+    assert [each["ok"] for each in answers] == [True] * 6, said
+    assert [each["files"] for each in answers[1:]] == [41] * 5
     assert not (folder / ".evalstop" / "c-7-100" / "step-200").exists()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from evalstopd.adapters.mlflow import fields
 from evalstopd.adapters.mlflow.http import Asks, Http
 from evalstopd.adapters.mlflow.problems import TooMuch, about_one, one_line
-from evalstopd.core.binding import PARAMS, RunFacts
+from evalstopd.core.binding import RunFacts, of_note
 from evalstopd.errors import Rejected, Unavailable
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,255}", re.ASCII)
@@ -57,7 +57,7 @@ def facts_of(answer: object) -> RunFacts:
         user=fields.text(info.get("user_id"), "user") or tags.get("mlflow.user", ""),
         maker=fields.text(info.get("user_id"), "user"),
         tags=tags,
-        params={key: params[key] for key in PARAMS & params.keys()},
+        params=of_note(params),
         metrics=frozenset(_required(each.get("key"), "metric name") for each in metrics),
         experiment_id=fields.text(info.get("experiment_id"), "experiment id"),
         started_ms=fields.int64(info["start_time"], "start time") if info.get("start_time") is not None else None,

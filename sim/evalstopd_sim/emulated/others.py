@@ -21,6 +21,10 @@ class EmulatedKeeper:
         self.pins.add((place.pin, place.step))
         return _report(place, f"step-{place.step}")
 
+    def repin(self, place: PinPlace) -> PinReport:
+        """Keep a checkpoint in place of an earlier one."""
+        return self.pin(place)
+
     def verify(self, place: PinPlace) -> PinReport:
         """Find a pin unchanged. Raises CheckpointMissing for one never made, or dropped."""
         if (place.pin, place.step) not in self.pins:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstopd.core.binding import JOB_ID_TAG, RunFacts
+from evalstopd.core.binding import JOB_ID_TAG, RunFacts, of_note
 from evalstopd.core.logged import completed
 from evalstopd.core.model import Point
 from evalstopd.errors import EvalstopError, Rejected
@@ -54,7 +54,7 @@ class EmulatedTracker:
         run = self._find(query.run_id)
         if run is None:
             return Rejected("no such run")
-        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), dict(run.params), run.metrics())
+        facts = RunFacts(query.run_id, run.status, run.deleted, "", dict(run.tags), of_note(run.params), run.metrics())
         points = completed(query.metric, run.points(query.metric), run.metrics(), run.points, query.items)
         return RunReading(facts, points, run.points(query.proxy) if query.proxy else ())
 
