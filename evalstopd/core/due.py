@@ -1,5 +1,6 @@
 """When a job's run is worth reading again, by our own arrival times (a client's clock proves nothing)."""
 
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
@@ -17,11 +18,20 @@ def after_read(reads: Reads, now_s: float, *, arrived: int, tick_s: float, start
     minutes. After that: last arrival + max(tick, 0.8 x the median gap), at most 15 minutes; an overdue
     eval is asked for ever more rarely, up to the same limit. Several evals at once, as after an outage, count as
     having come in equal steps since the last one: or else the outage would be taken for the job's own pace.
+    A read that came before its time (while a stop is open each pass reads) and brought nothing changes nothing: else
+    the job, once given up, would not be read for a quarter of an hour.
     """
+    if not arrived and is_waiting(reads, now_s):
+        return replace(reads, good_s=now_s)
     arrivals = (*reads.arrivals, *_moments(reads, now_s, arrived))[-_MEMORY:]
     empty = 0 if arrived else reads.empty + 1
     wait = _wait(arrivals, empty, now_s - started_s, tick_s)
     return Reads(arrivals, empty, now_s + wait, now_s)
+
+
+def is_waiting(reads: Reads, now_s: float) -> bool:
+    """Tell whether its time is still to come; one that is further off than any wait is by a clock since put back."""
+    return now_s < reads.due_s <= now_s + LONGEST_WAIT_S
 
 
 def worth_a_look(age_s: float, now_s: float, tick_s: float) -> bool:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from evalstopd.core.again import Kind, Return
+from evalstopd.core.asking import pause_s
 from evalstopd.core.model import Ending, JobKey, Life, Phase, Rung, StopAction
 from evalstopd.core.watch import Pin, PinState
 from evalstopd.core.wishes import Signal
@@ -97,13 +98,15 @@ class Evidence:
 class Intent:
     """A decided stop.
 
-    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to end the job that were sent or about
-    to be; `events` is how many lines its history has; `telling` names a message of which it is not known whether
-    it was sent; `told_s` is when the owner was told by an early warning that counts as the notice. `acted_s`
-    is when the running job was first acted on. `kept_s` (seconds since the epoch) is when the work began that is
-    lost by going back to the kept checkpoint. `held_life` is the life after its own that the request acted on: in which
-    the job waits, held, or which was found ending, as the job had been requeued before the cancel. `model` says
-    where the checkpoint stands in the tracker's model registry (core/registry): empty where that is not wanted.
+    `not_before_s` ends the owner's notice; `cancel_tries` counts requests to end the job that were sent or about to
+    be, `unsure` those of them of which it is not known whether Slurm heard them, `refused` those beside them that it
+    refused, as this account has no right to; `asked_s` is when the last of all was made. `events` is how many lines
+    its history has; `telling` names a message of which it is not known whether it was sent; `told_s` is when the
+    owner was told by an early warning that counts as the notice. `acted_s` is when the running job was first acted
+    on. `kept_s` (seconds since the epoch) is when the work began that is lost by going back to the kept checkpoint.
+    `held_life` is the life after its own that the request acted on: in which the job waits, held, or which was found
+    ending, as the job had been requeued before the cancel. `model` says where the checkpoint stands in the tracker's
+    model registry (core/registry): empty where that is not wanted.
     """
 
     key: JobKey
@@ -132,6 +135,9 @@ class Intent:
     kept_s: float | None = None
     held_life: Life | None = None
     model: str = ""
+    asked_s: float | None = None
+    unsure: int = 0
+    refused: int = 0
 
     @property
     def id(self) -> str:
@@ -269,11 +275,15 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Close the intent without a stop: vetoed or abandoned; `found` is the checkpoint that was not good enough."""
+    """Close the intent without a stop: vetoed or abandoned; `found` is the checkpoint that was not good enough.
+
+    `over` tells that its owner need not hear of it: the job's life is over, or the kill switch wants silence.
+    """
 
     state: State
     why: str
     found: Pin | None = None
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +301,9 @@ _MOST_CANCELS = 5
 _PATIENCE_S = 3600.0
 # Slurm writes whole seconds, by a clock of its own.
 _CLOCKS_S = 2.0
-_CANCELLING = (State.PROMOTED, State.SIGNALLED)
+CANCELLING = (State.PROMOTED, State.SIGNALLED)
+ANNOUNCED = frozenset({State.WARNED, *CANCELLING})
+"""In these its owner believes that the job will be stopped, on the enforce rung."""
 _MAYBE_RUNNING = (Phase.RUNNING, Phase.SUSPENDED, Phase.UNKNOWN)
 
 
@@ -311,7 +323,7 @@ def next_step(intent: Intent, see: Situation, now_s: float) -> Step:
     if intent.state is State.HELD:
         return _while_held(intent, see)
     asked = intent.cancel_tries > 0 or intent.signalled
-    if asked and intent.state in _CANCELLING and not _may_be_running(see):
+    if asked and intent.state in CANCELLING and not _may_be_running(see):
         return NoteCancelled()
     return _withdrawn(intent, see) or _onward(intent, see, now_s)
 
@@ -417,11 +429,13 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
     """
     if see.keep:
         return GiveUp(State.VETOED, "the comment says evalstop=keep")
-    reasons = (
+    over = (
         (see.ending is not None, f"the job ended by itself: {see.ending.state if see.ending else ''}"),
         (see.phase is not None and not see.same_life, "the job id now names another job or life"),
         (see.phase in (Phase.PENDING, Phase.ENDING, Phase.ENDED), "the job no longer runs"),
         (see.killed, "the kill switch is set"),
+    )
+    reasons = (
         (see.rung < intent.rung, _lowered(see)),
         (see.rung > intent.rung, f"{_risen(intent, see.rung)}: its next eval decides anew"),
         (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
@@ -429,7 +443,8 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.best_step not in (None, intent.evidence.best_step), f"a new best score at step {see.best_step}"),
         (see.stale, f"{f'{see.unread}, so ' if see.unread else ''}its evals could not be read for too long"),
     )
-    return next((GiveUp(State.ABANDONED, why) for holds, why in reasons if holds), None)
+    all_reasons = (*((each, True) for each in over), *((each, False) for each in reasons))
+    return next((GiveUp(State.ABANDONED, why, over=past) for (holds, why), past in all_reasons if holds), None)
 
 
 def _begun_again(back: Return | None) -> str:
@@ -465,12 +480,17 @@ def _onward(intent: Intent, see: Situation, now_s: float) -> Step:
 
 
 def _ending(intent: Intent, now_s: float) -> Step:
-    """Return the signal that the owner asked for, the wait for its grace, or the cancel."""
+    """Return the signal that the owner asked for, the wait for its grace, or the cancel.
+
+    What Slurm took and did not do is given up; what it may not have heard, or refused, is asked for again.
+    """
     if intent.signal is not None and intent.state is State.PROMOTED:
         return SendSignal(intent.signal)
     if intent.signal is not None and now_s < intent.changed_s + intent.signal.grace_s:
         return Wait("the owner's grace is running")
-    if intent.cancel_tries >= _MOST_CANCELS:
+    if intent.asked_s is not None and now_s < intent.asked_s + pause_s(intent.id, intent.cancel_tries, intent.refused):
+        return Wait("it is asked for again after a while")
+    if intent.cancel_tries - intent.unsure >= _MOST_CANCELS:
         return GiveUp(State.ABANDONED, f"still running after {_MOST_CANCELS} cancels")
     return Cancel()
 

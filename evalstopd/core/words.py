@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalstopd.core.caps import Held
-from evalstopd.core.intent import Intent
+from evalstopd.core.intent import CANCELLING, Intent
 from evalstopd.core.model import Ending, Rung, StopAction
 from evalstopd.core.registry import is_logged
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Watch
@@ -66,6 +66,38 @@ def kept(intent: Intent) -> str:
     if is_logged(intent.kept_path):
         return f"best checkpoint, step {intent.evidence.kept_step}: {intent.kept_path}, {LOGGED}"
     return f"best checkpoint, step {intent.evidence.kept_step}, kept at {intent.kept_path}"
+
+
+def not_after_all(intent: Intent, why: str) -> str:
+    """Return that a stop which was announced is given up."""
+    return (
+        f"job {intent.key.job_id} is not stopped after all, and goes on: {why}; "
+        f"what was said of its stop at step {intent.evidence.trigger_step} no longer holds, "
+        "another one would be decided on later evals, and told"
+    )
+
+
+OPERATOR = "sacctmgr modify user where name=ACCOUNT set adminlevel=Operator"
+"""How an admin gives the daemon's account the one right that it needs."""
+
+
+def no_right(intent: Intent, refusal: str) -> str:
+    """Return what an admin reads where Slurm refuses to end a job."""
+    return (
+        f"Slurm refuses to end job {intent.key.job_id}, and so any job of others: {refusal}; the account that "
+        f"evalstopd runs as needs Slurm's Operator level ({OPERATOR}); "
+        "until then stops wait, and are asked for again now and then"
+    )
+
+
+def asked_in_vain(intent: Intent) -> str:
+    """Return why a job still runs whose end was asked for; empty where nothing is known to be wrong."""
+    if intent.state not in CANCELLING:
+        return ""
+    if intent.refused:
+        return "Slurm refuses to end it: the daemon's account lacks the right (evalstopd check)"
+    times = "once" if intent.unsure == 1 else f"{intent.unsure} times"
+    return f"Slurm was asked {times} to end it, and gave no clear answer: it is asked again" if intent.unsure else ""
 
 
 def found_as(pin: Pin) -> str:

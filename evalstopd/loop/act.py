@@ -20,7 +20,7 @@ from evalstopd.core.intent import (
     Wait,
     Warn,
 )
-from evalstopd.core.model import Job, JobKey, Rung, StopAction
+from evalstopd.core.model import Job, JobKey, Rung
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
 from evalstopd.core.words import LOGGED, cap_code, how, sentence, told_before, veto_line, when
@@ -28,16 +28,16 @@ from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
     CheckpointMissing,
-    NotRequeueable,
     Rejected,
     Unavailable,
 )
 from evalstopd.loop.aftermath import Aftermath
-from evalstopd.loop.ledger import Entry
+from evalstopd.loop.giving_up import give_up
+from evalstopd.loop.late import still_as_read
 from evalstopd.loop.registering import RegistryDesk
+from evalstopd.loop.requests import Requests
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.telling import UNDER_WAY, WARNING
-from evalstopd.loop.undo import at_most
 from evalstopd.ports import Changes
 
 # So long is the first of many stops kept for others to be asked for with it. Seconds.
@@ -89,6 +89,10 @@ class Acts:
     def _aftermath(self) -> Aftermath:
         return Aftermath(self.scene)
 
+    @property
+    def _requests(self) -> Requests:
+        return Requests(self.scene)
+
     def _advance(self, intent: Intent) -> Intent:
         """Take the steps that touch no running job, until the intent must wait."""
         while not intent.closed and not self.scene.ports.should_stop():
@@ -124,8 +128,10 @@ class Acts:
                 return self._warn(intent)
             case Promote(pin=pin):
                 return self._promote(intent, pin)
-            case GiveUp(state=state, why=why, found=pin):
-                return self._give_up(intent, state, why, pin)
+            case GiveUp(state=state, why=why, found=pin, over=over):
+                # The run's readers are told of a logged model that was found, although it holds no stop.
+                path = pin.path if pin is not None else intent.kept_path
+                return give_up(self.scene, intent, state, why, over=over, kept_path=path)
             case NoteCancelled() | NoteNext():
                 return self._aftermath.take(intent, step)
             case Cancel() | SendSignal() | Confirm() | Hold() | Undo() | Wait():
@@ -167,7 +173,9 @@ class Acts:
         """Let the logged model be the job's best, after another look: there is nothing to publish."""
         models = self.scene.ports.models
         if models is None:
-            return self._give_up(intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model")
+            return give_up(
+                self.scene, intent, State.ABANDONED, "no safe checkpoint: nobody can look at its logged model"
+            )
         if self.scene.desk.mute:
             return intent
         try:
@@ -185,12 +193,12 @@ class Acts:
 
     def _lost(self, intent: Intent, pin: Pin, why: str) -> Intent:
         self.scene.ports.store.record(Changes(pins=(replace(pin, state=PinState.LOST, why=why),)))
-        return self._give_up(intent, State.ABANDONED, f"no safe checkpoint: {why}")
+        return give_up(self.scene, intent, State.ABANDONED, f"no safe checkpoint: {why}")
 
     def _publish(self, intent: Intent, pin: Pin) -> Intent:
         place = self.scene.desk.place(pin)
         if place is None:
-            return self._give_up(intent, State.ABANDONED, "the run names no output folder any more")
+            return give_up(self.scene, intent, State.ABANDONED, "the run names no output folder any more")
         shares = self.scene.desk.shares
         if not shares.left(place.uid, held=True):
             return intent
@@ -214,13 +222,6 @@ class Acts:
         self.scene.tag_later(intent)
         return intent
 
-    def _give_up(self, intent: Intent, state: State, why: str, found: Pin | None = None) -> Intent:
-        """Close the intent; the run's readers are told of a logged model that was found, although it holds no stop."""
-        path = found.path if found is not None else intent.kept_path
-        intent = self.scene.moved(intent, state, why, note=why, kept_path=path)
-        self.scene.tag_later(intent)
-        return intent
-
     # --- the acts on running jobs
 
     def _end_jobs(self, intents: Sequence[Intent]) -> None:
@@ -228,6 +229,7 @@ class Acts:
         if self.scene.ports.should_stop():
             return
         intents = self._unopposed(self._within_caps(intents))
+        intents = still_as_read(self.scene, intents) if intents else []
         looked = self._look(intents) if intents else None
         if looked is None:
             return
@@ -236,7 +238,7 @@ class Acts:
         for intent, step in steps:
             if isinstance(step, SendSignal):
                 self._signal(intent, step)
-        going = [self._announced(intent) for intent, step in steps if isinstance(step, Cancel)]
+        going = [self._requests.announced(intent) for intent, step in steps if isinstance(step, Cancel)]
         if going:
             self._stop(self.scene.ledger.enter(going))
 
@@ -258,7 +260,7 @@ class Acts:
         for intent in intents:
             heard = self.scene.objections.to(intent)
             if heard.against:
-                self._give_up(intent, State.ABANDONED, heard.against)
+                give_up(self.scene, intent, State.ABANDONED, heard.against)
             elif not heard.wait and (intent.key not in self.scene.back or intent.acted_s is not None):
                 going.append(intent)
         return going
@@ -293,13 +295,6 @@ class Acts:
             self.scene.tally.trouble(f"last look: {error}")
             return None
 
-    def _announced(self, intent: Intent) -> Entry:
-        tries = intent.cancel_tries + 1
-        began_s = self.scene.ledger.now_s if intent.acted_s is None else intent.acted_s
-        what = "end the job" if intent.action is StopAction.CANCEL else "requeue the job and hold it"
-        text = f"request {tries} to {what}"
-        return Entry(replace(intent, cancel_tries=tries, acted_s=began_s), "cancelling", text)
-
     def _signal(self, intent: Intent, step: SendSignal) -> None:
         signal = step.signal
         text = f"{signal.name} to the batch script, then {signal.grace_s} s of grace, as the owner asked"
@@ -315,12 +310,10 @@ class Acts:
 
     def _stop(self, intents: Sequence[Intent]) -> None:
         """Ask for the end of each job in its own way, all cancels together, then look at what came of it."""
-        cancels = [each for each in intents if each.action is StopAction.CANCEL]
-        holds = [each for each in intents if each.action is not StopAction.CANCEL]
-        intents = [*(self._cancel(cancels) if cancels else ()), *(self._requeue_hold(each) for each in holds)]
-        intents = [each for each in intents if not each.closed]
-        looked = (self._look(intents) if intents else None) or {}
-        jobs = [(intent, looked.get(intent.key.job_id)) for intent in intents]
+        asked = self._requests.ask(intents)
+        looked = (self._look([each.intent for each in asked]) if asked else None) or {}
+        self._requests.book_refusals(asked, looked)
+        jobs = [(each.intent, looked.get(each.intent.key.job_id)) for each in asked]
         cancelled = self._aftermath.note_cancelled(
             intent
             for intent, job in jobs
@@ -330,36 +323,6 @@ class Acts:
             step = self.scene.step(intent, looked.get(intent.key.job_id))
             if isinstance(step, NoteNext):
                 self._aftermath.take(intent, step)
-
-    def _cancel(self, intents: Sequence[Intent]) -> Sequence[Intent]:
-        try:
-            self.scene.ports.cluster.cancel([intent.key.job_id for intent in intents])
-        except (Unavailable, Rejected) as error:
-            self.scene.tally.trouble(f"cancel: {error}")
-            return [self.scene.ledger.note(intent, "cancel-unsure", str(error)) for intent in intents]
-        return intents
-
-    def _requeue_hold(self, intent: Intent) -> Intent:
-        try:
-            self.scene.ports.cluster.requeue_hold(intent.key.job_id)
-        except NotRequeueable as error:
-            return self._not_requeued(intent, str(error))
-        except (Unavailable, Rejected) as error:
-            self.scene.tally.trouble(f"requeuehold: {error}")
-            return self.scene.ledger.note(intent, "cancel-unsure", str(error))
-        return intent
-
-    def _not_requeued(self, intent: Intent, why: str) -> Intent:
-        """Slurm refused, so nothing was done: a cancel follows if the site says so, else the job is only warned of."""
-        acted_s = intent.acted_s if intent.signal is not None else None
-        before = {"cancel_tries": intent.cancel_tries - 1, "acted_s": acted_s}
-        if intent.action is StopAction.HOLD_OR_CANCEL:
-            return self.scene.ledger.note(intent, "to-cancel", why, action=StopAction.CANCEL, **before)
-        watch = self.scene.watches.get(intent.key)
-        also = Changes(watches=(at_most(watch, Rung.WARN),) if watch is not None else ())
-        intent = self.scene.moved(intent, State.ABANDONED, why, also=also, note=why, **before)
-        self.scene.tag_later(intent)
-        return intent
 
 
 def _notice(intent: Intent) -> str:

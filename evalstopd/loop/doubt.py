@@ -24,13 +24,13 @@ def with_doubts(ports: Ports, seen: Observation, decided: Iterable[Intent], tall
     doubtful = set()
     for key, query in queries.items():
         answer = answers.get(query)
-        if not isinstance(answer, RunReading) or _proof(answer.facts) != _proof(seen.readings[key].facts):
+        if not isinstance(answer, RunReading) or proof_of(answer.facts) != proof_of(seen.readings[key].facts):
             tally.trouble(f"job {key.job_id}: its run has changed, or could not be read again: the next pass decides")
             doubtful.add(key)
     return replace(seen, doubtful=frozenset(doubtful))
 
 
-def _proof(facts: RunFacts) -> tuple[object, ...]:
+def proof_of(facts: RunFacts) -> tuple[object, ...]:
     """Return what a binding and the place of its checkpoints hang on; status and metrics change all the time."""
     tags = {key: value for key, value in facts.tags.items() if not key.startswith("evalstop.") or key in _OURS}
     return facts.run_id, facts.deleted, facts.user, tags, facts.params, facts.started_ms

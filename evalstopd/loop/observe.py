@@ -33,6 +33,7 @@ class Observation:
     switch was set. `breakers` are those that hold. `unclear` says of jobs without a metric why none was chosen.
     `fresh` are the jobs whose run's facts are of this pass, `doubtful` those whose run is no longer as it was read.
     `contradicted` says of jobs that their owner asked to have stopped what in the owner's log speaks against it.
+    `queries` is what was asked of each job's run.
     """
 
     snapshot: Snapshot
@@ -51,6 +52,7 @@ class Observation:
     fresh: AbstractSet[JobKey] = frozenset()
     doubtful: AbstractSet[JobKey] = frozenset()
     contradicted: Mapping[JobKey, str] = field(default_factory=dict)
+    queries: Mapping[JobKey, RunQuery] = field(default_factory=dict)
 
     def at_most(self, watch: Watch, standing: Standing) -> Standing:
         """Return a job's standing, no higher than observe where its metric misleads or a breaker holds.
@@ -95,6 +97,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
         runs.read.unclear,
         runs.fresh,
         contradicted={each.key: each.evidence.contradicted for each in book.intents if not each.closed},
+        queries=runs.read.queries,
     )
     return replace(whole, seen={key: _lowered(one, whole) for key, one in seen.items()})
 

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from evalstopd.core.binding import Claim
-from evalstopd.core.due import LONGEST_WAIT_S
+from evalstopd.core.due import is_waiting
 from evalstopd.core.metric_choice import Unclear
 from evalstopd.core.missing import is_sought
 from evalstopd.core.model import JobKey, Rung
@@ -57,8 +57,7 @@ def due_jobs(
         terms = one.standing.terms
         if one.run_id is None or terms.rung is Rung.OFF or not rules.names_metrics(terms.metric):
             return False
-        waiting = now_s < one.watch.reads.due_s <= now_s + LONGEST_WAIT_S
-        return one.key in pressing or not waiting
+        return one.key in pressing or not is_waiting(one.watch.reads, now_s)
 
     found = [one for one in seen.values() if isdue_jobs(one)]
     return {one.key: one for one in _in_turn(found, pressing)[:MOST_A_PASS]}

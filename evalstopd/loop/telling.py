@@ -14,6 +14,7 @@ EARLY = "early-warning"
 WARNING = "warning"
 STOPPED = "stopped"
 UNDONE = "undone"
+GIVEN_UP = "given-up"
 UNDER_WAY = "the message to the owner is under way"
 _LIFTED = "a limit was lifted in writing"
 
@@ -40,10 +41,10 @@ def count(tally: Tally, receipt: Receipt | None) -> None:
         tally.add("perhaps told" if receipt.doubtful else "not told")
 
 
-def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float) -> None:
-    """Tell the site's admin what was just recorded: what an admin put in writing. Not told again after a crash."""
+def tell_admin(store: Store, notifier: Notifier, noted: Sequence[Remark], now_s: float, subject: str = _LIFTED) -> None:
+    """Tell the site's admin what was just recorded: what an admin put in writing, say. Not told again after a crash."""
     for each in noted:
-        message = to_admin(_LIFTED, each.text, each.code, f"{each.subject}:{each.code}:{each.at_s:.0f}")
+        message = to_admin(subject, each.text, each.code, f"{each.subject}:{each.code}:{each.at_s:.0f}")
         receipt = notifier.tell(message)
         book_admins(store, [receipt] if receipt is not None else [], now_s)
 

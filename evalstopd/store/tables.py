@@ -236,6 +236,9 @@ class IntentRow(Base):
     kept_s: Mapped[float | None]
     held_life: Mapped[Life | None]
     model: Mapped[str]
+    asked_s: Mapped[float | None]
+    unsure: Mapped[int]
+    refused: Mapped[int]
 
 
 class EventRow(Base):

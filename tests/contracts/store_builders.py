@@ -186,6 +186,9 @@ intents = st.builds(
     action=st.sampled_from(StopAction),
     kept_s=st.none() | times,
     held_life=st.none() | lives,
+    asked_s=st.none() | times,
+    unsure=whole,
+    refused=whole,
 )
 pins = st.builds(
     Pin, keys, whole, scores, st.sampled_from(PinState), times, whole, times, whole, texts, whole, whole, texts, texts

@@ -101,7 +101,19 @@ def test_two_arrivals_are_enough_for_a_gap_and_nine_are_remembered() -> None:
 
 
 def test_an_arrival_ends_the_count_of_empty_reads() -> None:
-    assert [read_all([True, False, False, *rest], 10.0).empty for rest in ((), (True,))] == [2, 0]
+    assert [read_all([True, False, False, *rest], 100.0).empty for rest in ((), (True,))] == [2, 0]
+
+
+def test_reads_before_their_time_that_bring_nothing_put_nothing_off() -> None:
+    """While a stop is open each pass reads the run: its next eval is not overdue for that."""
+    before = read_all([True, True, True], 500.0)
+    reads = before
+    for now_s in range(1_030, 1_400, 30):
+        reads = after_read(reads, float(now_s), arrived=0, tick_s=30.0, started_s=0.0)
+    assert (reads.due_s, reads.empty, reads.good_s) == (before.due_s, 0, 1_390.0)
+    back = after_read(before, 100.0, arrived=0, tick_s=30.0, started_s=0.0)
+
+    assert back.due_s < 1_000.0, "a clock that was put back is no reason to wait"
 
 
 def looks(age_s: float, over_s: float, tick_s: float = 30.0) -> int:

@@ -83,3 +83,25 @@ def test_an_end_on_the_owners_signal_is_a_stop(make_site: Callable[..., Site], b
     undone = site.service.command("undo", job, user=ALICE)
     assert undone.returncode == 0, undone.stderr
     assert f"evalstop_undo={job}" in undone.stdout
+
+
+def test_without_the_right_a_stop_waits_and_it_is_said_what_is_missing(
+    cluster: Cluster, make_site: Callable[..., Site]
+) -> None:
+    cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=None")
+    try:
+        site = make_site()
+        job = site.train(ALICE, FALL, *HALF_A_NODE, more="--linger-s 300")
+        site.wait(lambda: "cancel-refused" in dict(site.events(job)), "Slurm refuses")
+        checked = {row["what"]: row for row in site.service.json("check")}
+        (intent,) = site.intents(job)
+        remarks = site.service.book.remarks_of(["site"])
+    finally:
+        cluster.run("sacctmgr", "-i", "modify", "user", users.DAEMON, "set", "adminlevel=Operator")
+
+    assert site.state(job) == "RUNNING"
+    assert (intent.state, intent.cancel_tries, intent.refused, intent.acted_s) == (State.PROMOTED, 0, 1, None)
+    assert "Access/permission denied" in dict(site.events(job))["cancel-refused"]
+    assert len([each for each in remarks if each.code.startswith("no-right") and "Operator level" in each.text]) == 1
+    assert not checked["slurm rights"]["good"]
+    assert "Operator" in checked["slurm rights"]["text"]

@@ -99,4 +99,4 @@ def test_another_run_of_the_same_life_that_starts_over_withdraws_the_stop_too():
         world.tracker.log("r2", step, score, timestamp_ms=int(world.clock.time_s * 1000) + step)
     world.tick()
     assert intents(world) == [(job, State.ABANDONED)]
-    assert "the training began again at step 10" in events(world)[-1][1]
+    assert "the training began again at step 10" in dict(events(world))["abandoned"]

@@ -181,6 +181,24 @@ def test_a_looser_rule_written_during_the_notice_is_heeded() -> None:
     assert intents(world) == [(job, State.ABANDONED)]
 
 
+def test_a_job_whose_stop_was_open_for_long_is_read_at_its_own_pace_once_that_is_given_up() -> None:
+    """Each pass read it meanwhile, with nothing new: that is no reason to look for its next eval ever more rarely."""
+    world = World(replace(RULES, notice_s=1e6))
+    job = world.train("r1")
+    world.play(job, "r1", RISE_AND_FALL[:5])
+    for _ in range(40):
+        world.tick()
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop_k=3")
+    world.tick()
+    assert intents(world) == [(job, State.ABANDONED)]
+    for number, score in ((6, 0.5), (7, 0.4)):
+        world.evaluate(job, "r1", number * 10, score)
+        for _ in range(20):
+            world.tick()
+
+    assert {state for _, state in intents(world)} == {State.ABANDONED, State.WARNED}
+
+
 def test_enforce_written_after_a_warning_lets_a_later_decline_stop_the_job() -> None:
     world = World(replace(RULES, server=ServerClass.OPEN))
     job = world.train("r1")
@@ -203,7 +221,7 @@ def test_a_lost_best_is_said_once_not_at_every_eval() -> None:
         world.tick()
 
     assert intents(world) == [(job, State.ABANDONED)]
-    assert len(world.notifier.told) == 1
+    assert [each.kind for each in world.notifier.told] == ["early-warning", "given-up"]
 
 
 def test_declines_seen_under_the_kill_switch_are_judged_when_it_is_gone() -> None:

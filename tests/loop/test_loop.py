@@ -305,7 +305,7 @@ def test_a_cluster_that_ignores_the_cancel_is_asked_again_and_then_given_up() ->
     job = world.train("r1")
     world.play(job, "r1", RISE_AND_FALL[:5])
     for _ in range(8):
-        world.tick()
+        world.tick(130.0)
 
     assert len(world.cluster.cancelled) == 5
     assert intents(world) == [(job, State.ABANDONED)]

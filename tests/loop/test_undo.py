@@ -173,7 +173,7 @@ def test_a_job_that_may_not_be_requeued_goes_on_with_one_warning_more() -> None:
     assert intents(world) == [(job, State.WARNED), (job, State.ABANDONED)]
     assert intent_of(world, job).note == "Slurm may not requeue it: --no-requeue"
     assert (intent_of(world, job).cancel_tries, intent_of(world, job).acted_s) == (0, None)
-    assert len(world.notifier.told) == 2
+    assert [each.kind for each in world.notifier.told] == ["early-warning", "given-up", "warning"]
 
 
 def test_a_job_that_may_not_be_requeued_is_cancelled_where_the_site_said_so_beforehand() -> None:

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.run import Answer
+from evalstopd.checks import probe
 from evalstopd.core.model import Mode, Rung
 from evalstopd.errors import Unavailable
 from evalstopd.ports import Pulse
@@ -23,6 +24,7 @@ from evalstopd.skew import agreeing
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
 from evalstopd.wiring.checks.every import make_checks
+from evalstopd.wiring.checks.slurm import rights_of
 from evalstopd.wiring.host import make_clock
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, raw
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
@@ -320,6 +322,38 @@ def program(settings: Settings, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
+NOBODY = pwd.getpwnam("nobody").pw_uid
+
+
+@pytest.mark.parametrize("rung", [Rung.OBSERVE, Rung.WARN, Rung.ENFORCE])
+def test_an_account_that_may_end_no_job_is_bad_news_on_enforce_and_a_note_below(settings: Settings, rung: Rung) -> None:
+    asked = settings.model_copy(update={"rules": settings.rules.model_copy(update={"rung": rung})})
+    program(settings, "sacctmgr", "echo None")
+    program(settings, "scontrol", "echo 'SlurmUser               = slurm(1)'")
+    found = probe("slurm rights", lambda: rights_of(NOBODY, asked))()
+    good, text = found.good, found.text
+
+    assert good is (rung < Rung.ENFORCE)
+    assert text.startswith("Slurm does not call this account Operator: it may not end the jobs of others (sacctmgr")
+    assert text.endswith("adminlevel=Operator)" if rung is Rung.ENFORCE else f"on the {rung.word} rung it need not")
+
+
+@pytest.mark.parametrize(("level", "user"), [("Operator", 1), ("None", NOBODY)])
+def test_an_operator_and_slurms_own_user_may_end_jobs(settings: Settings, level: str, user: int) -> None:
+    asked = settings.model_copy(update={"rules": settings.rules.model_copy(update={"rung": Rung.ENFORCE})})
+    program(settings, "sacctmgr", f"echo {level}")
+    program(settings, "scontrol", f"echo 'SlurmUser               = who({user})'")
+
+    assert rights_of(NOBODY, asked) == "this account may end the jobs of others"
+
+
+def test_what_check_asks_of_rights_is_about_its_own_account(settings: Settings) -> None:
+    good, text = answer_of(settings, "slurm rights")
+
+    assert good
+    assert text.startswith("this account may" if os.getuid() == 0 else "Slurm does not call this account Operator")
+
+
 def test_a_governed_partition_that_slurm_lacks_is_bad_news(settings: Settings) -> None:
     assert answer_of(settings, "partitions") == (True, "all partitions are governed")
     program(settings, "sinfo", "echo gpu; echo long")
@@ -409,7 +443,7 @@ def test_a_configuration_of_slurms_that_is_not_there_is_named_before_any_command
     by_variable = answer_of(given, "slurm")
 
     said = {each.what: each.text for each in by_file if "/nowhere" in each.text}
-    assert said.keys() == {"slurm", "clock of slurmctld", "partitions", "accounts"}
+    assert said.keys() == {"slurm", "slurm rights", "clock of slurmctld", "partitions", "accounts"}
     assert said["slurm"] == f"{words} (slurm.conf)"
     assert by_variable == (False, f"{words} (SLURM_CONF)")
     assert not (tmp_path / "asked").exists()

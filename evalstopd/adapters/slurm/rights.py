@@ -1,9 +1,12 @@
 """What a user may do in Slurm: whether accounting gives them the level at which all jobs are theirs to act on."""
 
+import re
+
 from evalstopd.adapters.slurm.run import Runner
 from evalstopd.errors import Unavailable
 
 _LEVELS = frozenset({"Operator", "Administrator"})
+_SLURM_USER = re.compile(r"^SlurmUser\s*=\s*\S+\((\d{1,10})\)\s*$", re.MULTILINE)
 
 
 def is_operator(run: Runner, uid: int, user: str) -> bool:
@@ -17,3 +20,13 @@ def is_operator(run: Runner, uid: int, user: str) -> bool:
     except Unavailable:
         return False
     return answer.code == 0 and answer.out.strip() in _LEVELS
+
+
+def is_slurms_own(run: Runner, uid: int) -> bool:
+    """Tell whether a user is the one that slurmctld runs as, who may do all, whatever accounting says."""
+    try:
+        answer = run(("scontrol", "show", "config"), {})
+    except Unavailable:
+        return False
+    found = _SLURM_USER.search(answer.out) if answer.code == 0 else None
+    return found is not None and int(found[1]) == uid

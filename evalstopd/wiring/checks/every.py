@@ -21,6 +21,7 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
     questions: tuple[tuple[str, Question], ...] = (
         ("settings", lambda _: source),
         ("slurm", slurm.queue),
+        ("slurm rights", slurm.rights),
         ("mlflow", tracker.api),
         ("mlflow login", with_tracker(tracker.login)),
         ("mlflow server", with_tracker(tracker.door)),

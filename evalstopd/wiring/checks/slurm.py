@@ -6,10 +6,11 @@ from evalstopd.adapters.slurm.accounts import accounts
 from evalstopd.adapters.slurm.clock import controllers_clock_s
 from evalstopd.adapters.slurm.cluster import SlurmCluster
 from evalstopd.adapters.slurm.partitions import partitions
-from evalstopd.adapters.slurm.rights import is_operator
+from evalstopd.adapters.slurm.rights import is_operator, is_slurms_own
 from evalstopd.adapters.slurm.run import ProcessRunner
 from evalstopd.core.model import Rung
 from evalstopd.core.spec import parse_spec
+from evalstopd.core.words import OPERATOR
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.priorities import still_set, told_still_set
 from evalstopd.settings import Settings, make_preempt, make_priorities
@@ -23,6 +24,22 @@ def queue(settings: Settings) -> str:
     """Tell whether the queue can be listed."""
     queue = _cluster(settings).queue()
     return f"cluster {queue.cluster} answers, {len(queue.jobs)} jobs in its queue"
+
+
+def rights(settings: Settings) -> str:
+    """Tell whether Slurm lets this account end the jobs of others. Raises Unavailable where it must and may not."""
+    return rights_of(os.getuid(), settings)
+
+
+def rights_of(uid: int, settings: Settings) -> str:
+    """Tell the same of any account."""
+    run = _runner(settings)
+    if is_operator(run, uid, account_name(uid)) or is_slurms_own(run, uid):
+        return "this account may end the jobs of others"
+    lack = f"Slurm does not call this account Operator: it may not end the jobs of others ({OPERATOR})"
+    if settings.rules.rung < Rung.ENFORCE:
+        return f"{lack}; on the {settings.rules.rung.word} rung it need not"
+    raise Unavailable(lack)
 
 
 def clock(settings: Settings) -> str:

@@ -213,6 +213,9 @@ def _intents() -> None:
         _time("kept_s", null=True),
         _text("held_life", null=True),
         _text("model"),
+        _time("asked_s", null=True),
+        _whole("unsure"),
+        _whole("refused"),
         sa.PrimaryKeyConstraint("id"),
     )
     for column in ("job", "state", "changed_s", "created_s", "acted_s"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalstopd.adapters.slurm.rights import is_operator
+from evalstopd.adapters.slurm.rights import is_operator, is_slurms_own
 from evalstopd.adapters.slurm.run import Answer
 from evalstopd.errors import Unavailable
 from tests.adapters.slurm.fake_slurm import FakeSlurm, failed
@@ -38,3 +38,17 @@ def test_a_name_that_sacctmgr_would_read_otherwise_is_nobodys(user: str) -> None
         False,
         FakeSlurm(answers={"sacctmgr": Answer(0, "Operator\n", "")}),
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "uid", "is_it"),
+    [
+        (Answer(0, "SlurmUser               = slurm(64030)\nSlurmdUser = root(0)\n", ""), 64030, True),
+        (Answer(0, "SlurmUser               = slurm(64030)\nSlurmdUser = root(0)\n", ""), 0, False),
+        (Answer(0, "ClusterName = c\n", ""), 64030, False),
+        (failed(1, "Unable to contact slurm controller"), 64030, False),
+        (Unavailable("late"), 64030, False),
+    ],
+)
+def test_slurms_own_user_is_told_by_the_controller(answer: Answer | Exception, uid: int, is_it: bool) -> None:
+    assert is_slurms_own(FakeSlurm(answers={"scontrol": answer}), uid) is is_it
