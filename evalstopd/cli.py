@@ -302,9 +302,9 @@ def keep(
 ) -> None:
     """Veto: write evalstop=keep into the job's comment. Needs neither the store nor the daemon, only the right to."""
     from evalstopd.veto import keep as veto
-    from evalstopd.wiring.own_shell import make_plain_cluster
+    from evalstopd.wiring.own_shell import make_plain_cluster, wait_a_moment
 
-    typer.echo(veto(make_plain_cluster(), job))
+    typer.echo(veto(make_plain_cluster(), job, wait_a_moment))
 
 
 @breakers.callback()

@@ -15,7 +15,8 @@ LATE_TICKS = 3
 _LATE_LEAST_S = 60.0
 _LONGEST = 500
 _NONE: Mapping[str, Lease] = MappingProxyType({})
-_LEADS, _WAITS, _ENDED, _CLAIMS = "leads", "stands by", "has ended", "leads no cluster"
+_LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
+_CLAIMS, _GONE = "leads no cluster", "is gone"
 
 
 @dataclass(slots=True)
@@ -63,7 +64,8 @@ class PulseRow:
     """One daemon as it is shown: seconds since its last pass and its last good one (None: none yet).
 
     `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over), `leads no cluster` (it has the
-    lease, and another lease's leader the cluster, or Slurm has not answered yet) or `has ended` (it was told to).
+    lease, and another lease's leader the cluster, or Slurm has not answered yet), `has ended` (it was told to) or
+    `is gone` (its process has ended without that).
     """
 
     name: str
@@ -78,29 +80,36 @@ class PulseRow:
 
 
 def pulse_rows(
-    pulses: Sequence[Pulse], now_s: float, tick_s: float, leases: Mapping[str, Lease] = _NONE
+    pulses: Sequence[Pulse],
+    now_s: float,
+    tick_s: float,
+    leases: Mapping[str, Lease] = _NONE,
+    gone: Callable[[Pulse], bool] = lambda _: False,
 ) -> tuple[PulseRow, ...]:
     """Return the daemons, who leads first; `good` are those whose last good pass is young enough.
 
-    That is at most three periods, and a minute, ago. `leases` has each lease by its name: it says who leads, for a
+    That is at most three periods, and a minute, ago. `gone` tells whose process is known to run no more, which needs no
+    such patience. `leases` has each lease by its name: it says who leads, for a
     daemon that was killed cannot say any more that it does not.
     """
     late_s = max(LATE_TICKS * tick_s, _LATE_LEAST_S)
     rows = [
-        PulseRow(
-            each.name,
-            _role(each, leases.get(lease_of(each))),
-            each.pid,
-            now_s - each.at_s,
-            None if each.good_s is None else now_s - each.good_s,
-            not each.ended and each.good_s is not None and now_s - each.good_s <= late_s,
-            each.version,
-            each.digest,
-            each.summary,
-        )
-        for each in pulses
+        _row(each, now_s, late_s, _GONE if not each.ended and gone(each) else _role(each, leases)) for each in pulses
     ]
     return tuple(sorted(rows, key=lambda row: (row.role != _LEADS, row.name)))
+
+
+def _row(pulse: Pulse, now_s: float, late_s: float, role: str) -> PulseRow:
+    good_ago_s = None if pulse.good_s is None else now_s - pulse.good_s
+    good = role not in (_ENDED, _GONE) and good_ago_s is not None and good_ago_s <= late_s
+    return PulseRow(
+        pulse.name, role, pulse.pid, now_s - pulse.at_s, good_ago_s, good, pulse.version, pulse.digest, pulse.summary
+    )
+
+
+def host_of(pulse: Pulse) -> str:
+    """Return the host that the daemon runs on, as that calls itself."""
+    return pulse.name.rpartition("@")[2].partition("#")[0]
 
 
 def lease_of(pulse: Pulse) -> str:
@@ -108,9 +117,10 @@ def lease_of(pulse: Pulse) -> str:
     return pulse.name.rpartition("@")[0]
 
 
-def _role(pulse: Pulse, lease: Lease | None) -> str:
+def _role(pulse: Pulse, leases: Mapping[str, Lease]) -> str:
     if pulse.ended:
         return _ENDED
+    lease = leases.get(lease_of(pulse))
     if lease is None or not pulse.holder:
         return _LEADS if pulse.leads else _WAITS
     if lease.left_s > 0 and lease.holder == pulse.holder:
@@ -139,6 +149,10 @@ def _line(row: PulseRow) -> str:
     good = "no good pass yet" if row.good_ago_s is None else f"last good pass {row.good_ago_s:.0f} s ago"
     if row.role == _ENDED:
         return f"off  {row.name} (pid {row.pid}, {row.version}) was told to end {row.ago_s:.0f} s ago: {good}"
+    if row.role == _GONE:
+        return (
+            f"BAD  {row.name} (pid {row.pid}, {row.version}) is gone: its process ended without being told to; {good}"
+        )
     return (
         f"{'ok ' if row.good else 'BAD'}  {row.name} (pid {row.pid}, {row.version}) {row.role}: {good}, "
         f"last pass {row.ago_s:.0f} s ago: {row.summary}"

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evalstopd.core.credit import credit_of
-from evalstopd.core.intent import Intent, State
+from evalstopd.core.intent import REQUEUED_ENDS, Intent, State
 from evalstopd.core.model import Job, Phase, StopAction
 from evalstopd.core.registry import is_logged
-from evalstopd.core.wishes import KEEP, merge_token, parse_comment
+from evalstopd.core.wishes import KEEP, RUNG, merge_token, parse_comment
 from evalstopd.core.words import resume_comment
 from evalstopd.errors import EvalstopError, NotAllowed, Rejected, Unavailable
 from evalstopd.job_argument import job_argument
@@ -19,6 +19,7 @@ from evalstopd.ports import Cluster, Message, Notifier
 from evalstopd.report.text import plain, shell_word
 
 _SCRIPT = "SCRIPT is the batch script, with its arguments, that job {job} was submitted with"
+_MOST_NAMED = 20
 _OPTION = "--resume_from_checkpoint is what trainers of Hugging Face call it: use your script's own option"
 
 
@@ -80,7 +81,7 @@ def undo(
     if job is not None and not _is_meant(target, job):
         job = None
     if target.intent is not None and target.intent.state is State.UNDONE:
-        return Undone(target.job_id, "already", (f"the stop of job {target.job_id} is undone already",), booked=True)
+        return _already(target.intent, job, caller)
     if target.intent is None and job is not None and job.uid != caller.uid:
         raise Rejected(_anothers(job, target.unread))
     if job is not None and job.held and _may_be_ours(target.intent, job):
@@ -89,7 +90,22 @@ def undo(
         return _resume(target.intent, job, caller, ledger, people)
     if target.intent is None and job is not None and job.phase is Phase.ENDED:
         return _resume_by_slurm(job, caller)
-    raise Rejected(_nothing(target, job))
+    raise Rejected(_nothing(target, job) + tasks_line(cluster, target.job_id))
+
+
+def tasks_line(cluster: Cluster, array: str) -> str:
+    """Return how the held tasks of an array are undone, each by its own id; empty where none can be seen."""
+    if "_" in array:
+        return ""
+    try:
+        jobs = cluster.queue().jobs
+    except EvalstopError:
+        return ""
+    mine = [job for job in jobs if job.job_id.startswith(f"{array}_")]
+    held = [plain(job.job_id, 40) for job in mine if job.held and _may_be_ours(None, job)]
+    more = f", and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
+    ways = ", ".join(f"evalstopd undo {each}" for each in held[:_MOST_NAMED])
+    return f"; tasks of array {array} are held, undo each by its own id: {ways}{more}" if held else ""
 
 
 def _is_meant(target: Target, job: Job) -> bool:
@@ -175,10 +191,21 @@ def _veto(cluster: Cluster, job: Job) -> tuple[bool, str]:
     if parse_comment(job.comment).keep:
         return True, "its comment says evalstop=keep already: it will not be stopped again"
     try:
-        cluster.set_comment(job.address, merge_token(job.comment, "evalstop", KEEP))
+        cluster.set_comment(job.address, merge_token(job.comment, RUNG, KEEP))
     except Rejected as error:
         return False, f"{plain(str(error))}; the daemon does not stop an undone job again in any case"
     return True, "its comment now says evalstop=keep: it will not be stopped again"
+
+
+def _already(intent: Intent, job: Job | None, caller: Caller) -> Undone:
+    """Tell of an undo of before, and, of a job that had ended for good, again how its work goes on."""
+    job_id, said = intent.key.job_id, f"the stop of job {intent.key.job_id} is undone already"
+    if intent.ending is None or intent.ending.state in REQUEUED_ENDS:
+        return Undone(job_id, "already", (said,), booked=True)
+    _check_right(caller, intent.key.uid, job_id)
+    command = _command(job_id, job.work_dir if job is not None else "", intent.kept_path)
+    lines = (f"{said}: {plain(intent.note, 200)}", *_told(job_id, command))
+    return Undone(job_id, "already", lines, command, intent.kept_path, booked=True)
 
 
 def _resume(intent: Intent, job: Job | None, caller: Caller, ledger: Ledger | None, people: Notifier | None) -> Undone:

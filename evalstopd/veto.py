@@ -1,57 +1,89 @@
 """The owner's veto: one token in the comment of a job, or of each of its parts, written where what is there is kept."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from evalstopd.core.model import Job, Phase
-from evalstopd.core.wishes import KEEP, merge_token, parse_comment
+from evalstopd.core.wishes import KEEP, RUNG, is_parted_anew, merge_token, parse_comment
 from evalstopd.errors import NotAllowed, Rejected, Unavailable
 from evalstopd.ports import Cluster
 from evalstopd.report.text import plain
 
 _BY_HAND = "its owner may write another comment, scontrol update JobId={job} Comment=evalstop=keep"
-# What `merge_token` puts a space for.
-_PARTED = re.compile(r"[,;]|[^\S ]|\s{2}")
+_MOST_WRITES = 3
+_Pause = Callable[[], object]
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
-def keep(cluster: Cluster, job_id: str) -> str:
-    """Put `evalstop=keep` into a job's comment and read it back; return the line that says so.
+def keep(cluster: Cluster, job_id: str, pause: _Pause) -> str:
+    """Put `evalstop=keep` into a job's comment, see that it stays there, and return the line that says so.
 
     The id of an array means all its tasks that are in the queue; any id of a heterogeneous job (7, 7+1, or that of a
-    component) means all its components, as it is left or ended whole. Raises Rejected for an unknown job or without
-    the right to, Unavailable if the token did not take.
+    component) means all its components, as it is left or ended whole. `pause` waits for the moment within which another
+    that read the comment before our write may write it without our word. Raises Rejected for an unknown job or without
+    the right to, Unavailable if the token did not stay.
     """
     job_id, _, component = job_id.partition("+")
     job = cluster.look([job_id]).get(job_id)
     if job is not None and job.het_id is not None and _components(cluster, job.het_id):
-        return _keep_heterogeneous(cluster, job.het_id)
+        return _keep_heterogeneous(cluster, job.het_id, pause)
     tasks = _tasks(cluster, job_id) if job is None else ()
     if tasks and not component:
-        return _keep_array(cluster, job_id, tasks)
+        return _keep_array(cluster, job_id, pause)
     if job is None:
         raise Rejected(f"job {job_id} is unknown to Slurm")
     if component:
         raise Rejected(f"no heterogeneous job in the queue has the id {job_id}: name it without +{component}")
-    return _keep_one(cluster, job)
-
-
-def _keep_one(cluster: Cluster, job: Job) -> str:
-    job_id = job.job_id
     if job.phase is Phase.ENDED:
         raise Rejected(f"job {job_id} has ended")
-    if parse_comment(job.comment).keep:
-        return f"job {job_id} already says evalstop=keep: it will not be stopped"
-    _write(cluster, job.address, job.comment)
-    after = cluster.look([job_id]).get(job_id)
-    if after is None or not parse_comment(after.comment).keep:
+    return _keep_one(cluster, job_id, pause)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The rows of what is to be kept as they were found, and as they were a moment after the last write."""
+
+    before: Sequence[Job]
+    after: Sequence[Job]
+
+
+def _stay(look: Callable[[], Sequence[Job]], write: Callable[[Sequence[Job]], bool], pause: _Pause) -> _Kept:
+    """Write the veto where it is missing until it stands a moment later, too; `write` tells whether it wrote any.
+
+    Slurm has no compare-and-set: a script that names its run in the comment may write our word away.
+    """
+    before = seen = look()
+    for _ in range(_MOST_WRITES):
+        if _without(seen) and not write(seen):
+            break
+        pause()
+        seen = look()
+        if not _without(seen):
+            break
+    return _Kept(before, seen)
+
+
+def _keep_one(cluster: Cluster, job_id: str, pause: _Pause) -> str:
+    kept = _stay(lambda: [*cluster.look([job_id]).values()], lambda rows: _write_each(cluster, rows), pause)
+    if not kept.after or _without(kept.after):
         raise Unavailable(f"the comment of job {job_id} does not say evalstop=keep: try again")
-    return f"job {job_id} now says evalstop=keep: it will not be stopped{_parted_anew([job])}"
+    if not _without(kept.before):
+        return f"job {job_id} already says evalstop=keep: it will not be stopped"
+    return f"job {job_id} now says evalstop=keep: it will not be stopped{_parted_anew(kept.before)}"
+
+
+def _write_each(cluster: Cluster, rows: Sequence[Job]) -> bool:
+    """Write it into each that lacks it, whose own words must stay; tell whether there was one."""
+    left = _without(rows)
+    for job in left:
+        _write(cluster, job.address, job.comment)
+    return bool(left)
 
 
 def _write(cluster: Cluster, job_id: str, comment: str) -> None:
     try:
-        cluster.set_comment(job_id, merge_token(comment, "evalstop", KEEP))
+        cluster.set_comment(job_id, merge_token(comment, RUNG, KEEP))
     except NotAllowed:
         whole = job_id.partition("+")[0]
         raise NotAllowed(f"job {whole} is another user's: only its owner or an operator may keep it") from None
@@ -61,7 +93,7 @@ def _write(cluster: Cluster, job_id: str, comment: str) -> None:
 
 def _parted_anew(jobs: Iterable[Job]) -> str:
     """Return what else than the veto the writing of these comments changed; empty where that is nothing."""
-    changed = [job for job in jobs if not parse_comment(job.comment).keep and _PARTED.search(job.comment.strip())]
+    changed = [job for job in jobs if not parse_comment(job.comment).keep and is_parted_anew(job.comment)]
     return "; line breaks, commas and the like between the words of the comment became single spaces" if changed else ""
 
 
@@ -70,18 +102,14 @@ def _components(cluster: Cluster, het_id: int) -> Sequence[Job]:
     return [job for job in cluster.queue().jobs if job.het_id == het_id]
 
 
-def _keep_heterogeneous(cluster: Cluster, het_id: int) -> str:
-    """Write it into each component, whose own words must stay."""
-    parts = _components(cluster, het_id)
-    for job in _without(parts):
-        _write(cluster, job.address, job.comment)
-    after = _components(cluster, het_id)
-    left = _without(after)
+def _keep_heterogeneous(cluster: Cluster, het_id: int, pause: _Pause) -> str:
+    kept = _stay(lambda: _components(cluster, het_id), lambda parts: _write_each(cluster, parts), pause)
+    left = _without(kept.after)
     if left:
         ids = ", ".join(job.job_id for job in left[:8])
         raise Unavailable(f"these components of job {het_id} do not say evalstop=keep: {ids}; try again")
-    changed = _parted_anew(parts)
-    return f"heterogeneous job {het_id}: its {len(after)} components say evalstop=keep: it will not be stopped{changed}"
+    said = f"heterogeneous job {het_id}: its {len(kept.after)} components say evalstop=keep: it will not be stopped"
+    return said + _parted_anew(kept.before)
 
 
 def _tasks(cluster: Cluster, array: str) -> Sequence[Job]:
@@ -89,25 +117,25 @@ def _tasks(cluster: Cluster, array: str) -> Sequence[Job]:
     return [job for job in cluster.queue().jobs if job.job_id.startswith(f"{array}_")]
 
 
-def _keep_array(cluster: Cluster, array: str, tasks: Sequence[Job]) -> str:
-    """Write it into all tasks: at once where they have one comment, else into each, whose own words must stay."""
-    if len({job.comment for job in tasks}) == 1:
-        if not parse_comment(tasks[0].comment).keep:
-            _write(cluster, array, tasks[0].comment)
-    else:
-        for job in _without(tasks):
-            if not _together(job):
-                _write(cluster, job.job_id, job.comment)
-    after = _tasks(cluster, array)
-    left = _without(after)
+def _keep_array(cluster: Cluster, array: str, pause: _Pause) -> str:
+    kept = _stay(lambda: _tasks(cluster, array), lambda tasks: _write_tasks(cluster, array, tasks), pause)
+    left = _without(kept.after)
     if left:
         ids = ", ".join(plain(job.job_id, 40) for job in left[:8])
         raise Unavailable(
-            f"{_number(after) - _number(left)} tasks of array {array} now say evalstop=keep, these do not: {ids}; "
+            f"{_number(kept.after) - _number(left)} tasks of array {array} now say evalstop=keep, these do not: {ids}; "
             "name each by its own id (like 21_1)"
         )
-    said = f"array {array}: its {_number(after)} tasks in the queue say evalstop=keep: they will not be stopped"
-    return said + _parted_anew(tasks)
+    said = f"array {array}: its {_number(kept.after)} tasks in the queue say evalstop=keep: they will not be stopped"
+    return said + _parted_anew(kept.before)
+
+
+def _write_tasks(cluster: Cluster, array: str, tasks: Sequence[Job]) -> bool:
+    """Write it into all tasks: at once where they have one comment, else into each, whose own words must stay."""
+    if len({job.comment for job in tasks}) == 1:
+        _write(cluster, array, tasks[0].comment)
+        return True
+    return _write_each(cluster, [job for job in tasks if not _together(job)])
 
 
 def _without(tasks: Sequence[Job]) -> list[Job]:

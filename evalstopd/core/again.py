@@ -66,9 +66,14 @@ def begun_again(points: Iterable[Point], since_s: float, up_to: int) -> Return |
     """Return the last going back of one run's and life's points to a step that is not beyond `up_to`.
 
     A restart counts if it was known after a moment (by our clock) only, an open one in any case: what it is, the next
-    eval will tell. What is of another series is none.
+    eval will tell. What is of another series is none. One that repeats its values, or has evals at other steps, shows
+    only in when it was logged.
     """
     ordered = in_time(points)
+    return _gone_back(ordered, since_s, up_to) or _logged_anew(ordered, since_s, up_to)
+
+
+def _gone_back(ordered: Sequence[Point], since_s: float, up_to: int) -> Return | None:
     if len({each.step for each in ordered}) == len(ordered):
         return None
     for back in reversed(returns(ordered)):
@@ -77,6 +82,29 @@ def begun_again(points: Iterable[Point], since_s: float, up_to: int) -> Return |
         if back.kind is Kind.OPEN or _known_s(ordered, back) > since_s:
             return back
     return None
+
+
+def _logged_anew(ordered: Sequence[Point], since_s: float, up_to: int) -> Return | None:
+    """Return the going back of what came after a moment and was logged after all that was known then.
+
+    Its values may be those that were there, and its steps may have had none: two in a row that grow are a restart, for
+    late values bear the times at which they were logged. One alone is open until a step beyond the newest comes.
+    """
+    known = [each for each in ordered if each.arrived_s <= since_s]
+    if not known:
+        return None
+    newest = max((each.step for each in standing(known, returns(known))), default=up_to)
+    first: int | None = None
+    for place, point in enumerate(ordered):
+        if point.arrived_s <= since_s or point.timestamp_ms <= known[-1].timestamp_ms:
+            continue
+        if point.step > newest:
+            newest, first = point.step, None
+        elif first is not None and point.step > first:
+            return Return(Kind.RESTART, first, place, len(ordered))
+        elif point.step < newest and point.step <= up_to:
+            first = point.step
+    return None if first is None else Return(Kind.OPEN, first, len(ordered) - 1, len(ordered))
 
 
 def _known_s(ordered: Sequence[Point], back: Return) -> float:

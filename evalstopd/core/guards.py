@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from evalstopd.core.logged import is_share
 from evalstopd.core.model import Eval, Mode
+from evalstopd.core.naming import words
 from evalstopd.core.noise import from_curve, items_behind, middle
 
 _PREFERENCE_KEY = re.compile(r"(^|[/_])(rewards/(margins|accuracies|chosen|rejected)|log_odds_(chosen|ratio))")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HELD_OUT = frozenset(
     (
         "eval", "evals", "evaluation", "val", "valid", "validation", "test", "dev", "heldout", "holdout", "gold",
@@ -51,30 +51,25 @@ def metric_cautions(metric: str, others: Collection[str] = ()) -> tuple[Caution,
     Source: real runs of HF Trainer, TRL and model cards: eval_loss of a DPO run rises while its accuracy does too;
     eval_reward of GRPO is the weighted proxy and was the hacked one.
     """
-    words = _words(metric)
-    loss, held_out = not _LOSSES.isdisjoint(words), _is_held_out(words)
+    found = words(metric)
+    loss, held_out = not _LOSSES.isdisjoint(found), _is_held_out(found)
     cautions: list[Caution] = []
     if loss and any(_PREFERENCE_KEY.search(each) for each in (metric, *others)):
         cautions.append(_PREFERENCE_LOSS)
     elif loss and held_out:
         cautions.append(_EVAL_LOSS)
-    if not (held_out or _TRAINING.isdisjoint(words)):
+    if not (held_out or _TRAINING.isdisjoint(found)):
         cautions.append(_TRAINING_METRIC)
     if metric == _EVAL_REWARD:
         cautions.append(_PROXY)
     return tuple(cautions)
 
 
-def _words(metric: str) -> tuple[str, ...]:
-    """Return the words of a name in lower case: split at all but letters and digits, and at camel case."""
-    return tuple(word.lower() for word in _WORD.findall(metric))
-
-
-def _is_held_out(words: Sequence[str]) -> bool:
+def _is_held_out(found: Sequence[str]) -> bool:
     """Tell whether a name says that it is measured held out; not where it begins by saying that it is training's."""
-    if not words or words[0] in _TRAIN:
+    if not found or found[0] in _TRAIN:
         return False
-    return not _HELD_OUT.isdisjoint(words) or ("held", "out") in pairwise(words)
+    return not _HELD_OUT.isdisjoint(found) or ("held", "out") in pairwise(found)
 
 
 def cautions(metric: str, others: Collection[str], evals: Sequence[Eval]) -> tuple[Caution, ...]:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from evalstopd.core.guards import DIRECTION, Caution, metric_cautions
 from evalstopd.core.logged import is_beside
 from evalstopd.core.model import Mode
+from evalstopd.core.naming import spoken_for
 
 Modes = Sequence[tuple[str, Mode]]
 """Patterns of metrics' names with the direction that is better, the first that fits counts."""
@@ -15,14 +16,6 @@ Modes = Sequence[tuple[str, Mode]]
 _SHOWN = 4
 _SPEED = re.compile(r"[_/](runtime|(samples|steps|tokens)_per_second|num_tokens|samples|jit_compilation_time|epoch)$")
 _SYSTEM = "system/"  # MLflow's own, of the machine
-_LESS = re.compile(
-    r"(^|[/_.@-])(loss(es)?|perplexity|ppl|nll|bp[bc]|cross_?entropy|wer|cer|mae|r?mse|errors?|fid|kid|lpips)([/_.@-]|$)",
-    re.IGNORECASE,
-)
-_MORE = re.compile(
-    r"(^|[/_.@-])(acc|accurac(y|ies)|auc|auroc|f1|bleu|rouge\w*|exact_match|rewards?|win_rate|pass)([/_.@-]|$)",
-    re.IGNORECASE,
-)
 _TRAINER_WORDS = {"true": Mode.MAX, "false": Mode.MIN}
 
 
@@ -69,17 +62,6 @@ def is_sweeping(metric: str, modes: Modes) -> bool:
     return next((pattern != metric for pattern, _ in modes if fnmatchcase(metric, pattern)), False)
 
 
-def guessed_mode(metric: str) -> Mode | None:
-    """Return which way a metric's name speaks for, if for one."""
-    ways = _spoken_for(metric)
-    return next(iter(ways)) if len(ways) == 1 else None
-
-
-def _spoken_for(metric: str) -> frozenset[Mode]:
-    words = ((Mode.MIN, _LESS), (Mode.MAX, _MORE))
-    return frozenset(mode for mode, found in words if found.search(metric) is not None)
-
-
 def direction_caution(
     metric: str, mode: Mode, told: Mode | None, *, stated: bool, sweeping: bool = False
 ) -> Caution | None:
@@ -87,11 +69,11 @@ def direction_caution(
 
     `told` is what `told_mode` returns now; `stated` tells that the site's own `mode` says it of this metric: to name a
     metric is not to say its direction, and a name that speaks for one is a guess. What was told by a `sweeping` pattern
-    must not be contradicted by the name: "val/*" = "max" is not meant for val/loss.
+    or stated must not be contradicted by any word of the name: "val/*" = "max" is not meant for val/loss.
     """
-    against = told or (guessed_mode(metric) if stated else None)
-    if sweeping and told is mode:
-        against = next(iter(_spoken_for(metric) - {mode}), told)
+    against = told
+    if (sweeping and told is mode) or (stated and told is None):
+        against = next(iter(spoken_for(metric) - {mode}), told)
     if against is not None and against is not mode:
         text = f"{mode.value} is taken for better, and {_word(metric)} speaks for {against.value}"
     elif told is None and not stated:

@@ -1,17 +1,17 @@
 """What a job's owner says in the Slurm comment: the one place munge proves who wrote it."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from evalstopd.core.comment import has_key, is_ours, restraint, says_keep, words_of
 from evalstopd.core.model import Mode, Rung
 
-_SEPARATORS = re.compile(r"[\s,;]+")
-_VETO = re.compile(r"\bevalstop\s*[:=]\s*keep\b", re.IGNORECASE)
-KEEP = "keep"
+RUNG, KEEP = "evalstop", "keep"
 # As many comments as jobs that Slurm holds by default: the same ones come with each pass.
 _MOST_COMMENTS = 10_000
 UNDO = "evalstop_undo"
@@ -48,31 +48,46 @@ class Wishes:
 
 @lru_cache(maxsize=_MOST_COMMENTS)
 def parse_comment(comment: str) -> Wishes:
-    """Read the tokens `key=value` of a comment; words without `=` and other tools' keys are ignored.
+    """Read the words `key=value` of a comment; those of other tools are ignored.
 
-    An unknown value of ours and a key given twice are faults. The veto holds even beside a fault, and however it
-    is spelled: an owner who means no must not be misread.
+    A word of ours is understood as it is documented, or, in another spelling, where it clearly holds us back. Any
+    other one is a fault, as are an unknown value and a key given twice: an owner who means no must not be misread, and
+    nothing is allowed by a guess. The veto holds even beside a fault.
     """
-    tokens = [word.partition("=")[::2] for word in _SEPARATORS.split(comment) if "=" in word]
-    ours = [(key, value) for key, value in tokens if key == "mlflow_run" or key.startswith("evalstop")]
-    keys = [key for key, _ in ours]
-    faults = [f"{_shown(key)} is given more than once" for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    ours = [(_key(word), word) for word in words_of(comment) if word.startswith("mlflow_run=") or is_ours(word)]
+    often = Counter(key for key, _ in ours)
+    faults = [f"{_shown(key)} is given more than once" for key, times in often.items() if times > 1]
     fields: dict[str, Any] = {}
-    for key, value in ours:
+    for key, word in ours:
+        value = restraint(word) or word.partition("=")[2]
         try:
             name, read = _READERS[key]
             fields[name] = read(value)
         except KeyError:
-            faults.append(f"{_shown(key)} is not a known key")
+            faults.append(_unknown(key, word))
         except ValueError:
             faults.append(f"{key} has the unknown value {_shown(value)}")
-    return Wishes(**fields | {"keep": _VETO.search(comment) is not None}, faults=tuple(faults))
+    return Wishes(**fields | {"keep": says_keep(comment)}, faults=tuple(faults))
 
 
 def merge_token(comment: str, key: str, value: str) -> str:
-    """Return the comment with `key=value` put in place of the key's earlier tokens, all else kept."""
-    kept = [word for word in _SEPARATORS.split(comment) if word and not word.startswith(f"{key}=")]
-    return " ".join([*kept, f"{key}={value}"])
+    """Return the comment with `key=value` put in place of the key's earlier words in any spelling, all else kept."""
+    return " ".join([*(word for word in words_of(comment) if not has_key(word, key)), f"{key}={value}"])
+
+
+def is_parted_anew(comment: str) -> bool:
+    """Tell whether a merge changes more than a word: what stands between the others becomes single spaces."""
+    return " ".join(words_of(comment)) != comment.strip()
+
+
+def _key(word: str) -> str:
+    return RUNG if restraint(word) else word.partition("=")[0]
+
+
+def _unknown(key: str, word: str) -> str:
+    if re.fullmatch(r"evalstop\w*", key) and key != word:
+        return f"{_shown(key)} is not a known key"
+    return f"{_shown(word)} is not understood: words are spelled like evalstop=off"
 
 
 def _matching(form: str) -> Callable[[str], str]:
@@ -105,7 +120,7 @@ def _shown(text: str) -> str:
 _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
     {
         "mlflow_run": ("run_id", _matching(r"[0-9A-Za-z_-]{1,64}")),
-        "evalstop": ("rung", _rung),
+        RUNG: ("rung", _rung),
         "evalstop_metric": ("metric", _matching(r"[0-9A-Za-z_./:@+-]{1,250}")),
         "evalstop_mode": ("mode", Mode),
         "evalstop_dataset": ("dataset", _matching(r"[0-9A-Za-z_./:@+=-]{1,265}")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from evalstopd.core.again import Return
 from evalstopd.core.caps import Held
 from evalstopd.core.intent import CANCELLING, Intent
 from evalstopd.core.model import Ending, Rung, StopAction
@@ -12,6 +13,8 @@ from evalstopd.core.wishes import KEEP, UNDO
 TAG_PREFIX = "evalstop."
 PINNED, LOGGED = "pinned files", "a logged model, not pinned: the tracking server keeps its files"
 """What kind of checkpoint it is that was kept."""
+QUARANTINED, REFUSED = UNREAD = ("quarantine-run", "run-refused")
+"""Under which codes is said why a run is not read: it is past the caps, or the tracker refuses it."""
 
 
 def sentence(intent: Intent, *, done: bool = False) -> str:
@@ -25,9 +28,14 @@ def cap_code(intent: Intent, held: Held) -> str:
     return f"cap {intent.created_s:.0f} {held.by}"
 
 
-def is_cap_code(code: str, intent: Intent) -> bool:
-    """Tell whether under this code is said why caps hold this stop."""
-    return code.startswith(f"cap {intent.created_s:.0f} ")
+def back_code(intent: Intent, back: Return) -> str:
+    """Return the code under which is said that a stop waits for what comes after an eval of an earlier step."""
+    return f"back {intent.created_s:.0f} {back.step}"
+
+
+def is_wait_code(code: str, intent: Intent) -> bool:
+    """Tell whether under this code is said why this stop waits: for caps, or for an eval that tells more."""
+    return code.startswith((f"cap {intent.created_s:.0f} ", f"back {intent.created_s:.0f} "))
 
 
 def when(intent: Intent, since: str = "the decision") -> str:

@@ -23,7 +23,7 @@ from evalstopd.core.intent import (
 from evalstopd.core.model import Job, JobKey, Rung
 from evalstopd.core.registry import WANTED
 from evalstopd.core.watch import Pin, PinState, Remark
-from evalstopd.core.words import LOGGED, cap_code, how, sentence, told_before, veto_line, when
+from evalstopd.core.words import LOGGED, back_code, cap_code, how, sentence, told_before, veto_line, when
 from evalstopd.errors import (
     CheckpointFailed,
     CheckpointIncomplete,
@@ -261,9 +261,17 @@ class Acts:
             heard = self.scene.objections.to(intent)
             if heard.against:
                 give_up(self.scene, intent, State.ABANDONED, heard.against)
-            elif not heard.wait and (intent.key not in self.scene.back or intent.acted_s is not None):
+            elif not heard.wait and not self._doubted(intent):
                 going.append(intent)
         return going
+
+    def _doubted(self, intent: Intent) -> bool:
+        back = self.scene.back.get(intent.key)
+        if back is None or intent.acted_s is not None:
+            return False
+        text = f"an eval of step {back.step} came after the decision: whether the training began again, the next tells"
+        self._say_wait(intent, back_code(intent, back), text)
+        return True
 
     def _held(self, intents: Sequence[Intent]) -> Mapping[JobKey, Held]:
         """Return which of these stops the site's caps hold back now, and why."""
@@ -274,7 +282,10 @@ class Acts:
     def _say_why(self, intent: Intent, why: Held) -> None:
         """Say once of each stop by which cap it is held."""
         self.scene.tally.add("held by caps")
-        remark = Remark(intent.key.text, cap_code(intent, why), f"waits: {why.text}", self.scene.ledger.now_s)
+        self._say_wait(intent, cap_code(intent, why), why.text)
+
+    def _say_wait(self, intent: Intent, code: str, why: str) -> None:
+        remark = Remark(intent.key.text, code, f"waits: {why}", self.scene.ledger.now_s)
         if (remark.subject, remark.code) not in self.scene.said:
             self.scene.ports.store.record(Changes(remarks=(remark,)))
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.curve import curve
 from evalstopd.core.guards import Caution, cautions
-from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
+from evalstopd.core.metric_choice import Unclear, choose, direction_caution, is_sweeping, told_mode
 from evalstopd.core.mixed import mixed_caution, untold_caution
 from evalstopd.core.model import JobKey, Mode
+from evalstopd.core.naming import guessed_mode
 from evalstopd.core.rules import Rules, standing
 from evalstopd.core.stepless import stepless_caution
 from evalstopd.loop.watched import Seen

@@ -18,6 +18,7 @@ from evalstopd.core.output import output_dir
 from evalstopd.core.plan import Case, Known, Plan, Stamp, first_asked, plan, renewed, verdicts
 from evalstopd.core.rules import Rules
 from evalstopd.core.watch import Pin, Remark, Watch, in_effect
+from evalstopd.core.words import QUARANTINED, REFUSED
 from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.loop.arrivals import Arrivals, arrivals, life_of
 from evalstopd.loop.folds import Ask, Folds, is_long
@@ -359,7 +360,7 @@ def _of_the_run(decision: Bound | Refused | None, error: EvalstopError | None) -
     if isinstance(decision, Refused):
         return decision.code, decision.text
     if isinstance(error, Rejected):
-        return "quarantine-run" if isinstance(error, PastCaps) else "run-refused", str(error)
+        return QUARANTINED if isinstance(error, PastCaps) else REFUSED, str(error)
     return None
 
 

@@ -80,6 +80,7 @@ def observe(ports: Ports, snapshot: Snapshot, book: Book, rules: Rules, tally: T
     unread |= _unlooked(runs.unknown, seen, tally)
     for what, number in (("jobs", snapshot.jobs), ("watched", seen), ("due", runs.read.queries)):
         tally.add(what, len(number))
+    tally.add("read", len(runs.read.queries) - len(unread))
     endings = _endings(ports, snapshot, sightings, book, tally)
     whole = Observation(
         snapshot,

@@ -90,7 +90,7 @@ class TickReport:
         if not self.good:
             return f"nothing decided, nothing done: {'; '.join(self.troubles)}"
         seen = (
-            f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['due']} read, "
+            f"{self.counts['jobs']} jobs, {self.counts['watched']} watched, {self.counts['read']} read, "
             f"{self.counts['evals']} new evals"
         )
         acts = [f"{self.counts[act]} {act}" for act in (*_ACTS, *_MORE) if self.counts[act]]

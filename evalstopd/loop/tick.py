@@ -28,6 +28,7 @@ from evalstopd.loop.report import Tally, TickReport
 from evalstopd.loop.scene import Scene
 from evalstopd.loop.shares import Shares
 from evalstopd.loop.telling import book_admins, book_receipts, count, tell_early
+from evalstopd.loop.vanished import Stored, without_vanished
 from evalstopd.loop.witness import Witness
 from evalstopd.ports import Book, Ports
 
@@ -79,8 +80,8 @@ class Loop:
     def foresee(self) -> tuple[TickReport, Judgement]:
         """Observe and decide, but record nothing and do nothing: what `tick` would decide now."""
         tally = Tally()
-        now_s, book, seen = self._observe(tally)
-        judgement = self._judge(seen, book, now_s, tally)
+        now_s, book, seen, stored = self._observe(tally)
+        judgement = self._judge(seen, book, stored, now_s, tally)
         self.ordering.foresee(seen.snapshot, book, tally)
         return _told(tally, good=True), judgement
 
@@ -94,8 +95,8 @@ class Loop:
                 book_receipts(self.ports, self.ports.store.book(cluster), receipts, self.ports.clock.now_s())
 
     def _pass(self, tally: Tally) -> None:
-        now_s, book, seen = self._observe(tally)
-        judgement = self._judge(seen, book, now_s, tally)
+        now_s, book, seen, stored = self._observe(tally)
+        judgement = self._judge(seen, book, stored, now_s, tally)
         seen = _without(seen, judgement.postponed)
         decisions = self._decisions(seen, book, judgement, now_s)
         rules = self.stance.rules
@@ -118,7 +119,7 @@ class Loop:
         since_s = now_s - WINDOW_S - self.stance.rules.caps.hold_s
         return (*self.ports.store.decisions(seen.snapshot.cluster, since_s), *new)
 
-    def _observe(self, tally: Tally) -> tuple[float, Book, Observation]:
+    def _observe(self, tally: Tally) -> tuple[float, Book, Observation, Stored]:
         now_s = self.ports.clock.now_s()
         queue = self.ports.cluster.queue()
         tally.cluster = queue.cluster
@@ -129,11 +130,12 @@ class Loop:
         book = book_receipts(self.ports, book, receipts, now_s)
         book_admins(self.ports.store, receipts, now_s)
         snapshot = Snapshot(queue.cluster, now_s, queue.jobs)
-        return now_s, book, observe(self.ports, snapshot, book, self.stance.rules, tally)
-
-    def _judge(self, seen: Observation, book: Book, now_s: float, tally: Tally) -> Judgement:
+        seen = observe(self.ports, snapshot, book, self.stance.rules, tally)
         keys = [*seen.readings, *seen.last]
         stored = self.ports.store.points(keys) if keys else {}
+        return now_s, book, without_vanished(seen, book, stored, tally), stored
+
+    def _judge(self, seen: Observation, book: Book, stored: Stored, now_s: float, tally: Tally) -> Judgement:
         stamp = Stamp(now_s, self.stance.settings_hash, self.stance.version)
         return judge(seen, book, stored, stamp, tally, self._witness(tally).log_of, self.folds)
 

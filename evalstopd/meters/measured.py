@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from evalstopd.errors import EvalstopError
+from evalstopd.errors import EvalstopError, PastCaps, Rejected
 from evalstopd.meters.port import Meters
 from evalstopd.ports import Ports, Promoted, Registered, Registry
 
@@ -68,7 +68,13 @@ class Measured:
         return answer
 
     def _count_failed(self, verb: str, answer: Mapping[Any, Any]) -> None:
-        """Count what one call was told about some of many: a run that cannot be read, say."""
-        kinds = Counter(type(each).__name__ for each in answer.values() if isinstance(each, EvalstopError))
-        for kind, number in kinds.items():
+        """Count what one call was told about some of many; what one of them is refused for is no error of the port."""
+        errors = [each for each in answer.values() if isinstance(each, EvalstopError)]
+        for kind, number in Counter(type(each).__name__ for each in errors if not isinstance(each, Rejected)).items():
             self.meters.failed(self.name, verb, kind, number)
+        for why, number in Counter(_why(each) for each in errors if isinstance(each, Rejected)).items():
+            self.meters.left_alone(self.name, verb, why, number)
+
+
+def _why(error: Rejected) -> str:
+    return "quarantined" if isinstance(error, PastCaps) else "refused"

@@ -30,6 +30,9 @@ class Meters(Protocol):
     def failed(self, port: str, verb: str, error: str, number: int = 1) -> None:
         """Take errors that a call of a port came to, by their kind."""
 
+    def left_alone(self, port: str, verb: str, why: str, number: int = 1) -> None:
+        """Take runs or jobs among many that are left alone for their own part: `quarantined` or `refused`."""
+
     def registered(self, result: str) -> None:
         """Take what became of a checkpoint that was to be a model version: `made`, `refused` or `later`."""
 

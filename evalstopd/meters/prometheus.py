@@ -33,6 +33,11 @@ class PrometheusMeters:
             ("ticks", "Passes of the loop; `standby` are those of a daemon that does not lead.", ("result",)),
             ("port_calls", "Calls of a port.", ("port", "call")),
             ("port_errors", "Errors by port; a call about many runs may come to several.", ("port", "call", "error")),
+            (
+                "left_alone",
+                "Answers that one run or job alone is left alone: quarantined past the caps, or refused. No error.",
+                ("port", "call", "why"),
+            ),
             ("evals", "New evals read.", ()),
             ("verdicts", "Verdicts on jobs whose curves were read.", ("verdict",)),
             ("registrations", "Model versions: made, refused for good, or to be asked for later.", ("result",)),
@@ -75,6 +80,10 @@ class PrometheusMeters:
     def failed(self, port: str, verb: str, error: str, number: int = 1) -> None:
         """Take errors that a call of a port came to."""
         self._counters["port_errors"].labels(port, verb, error).inc(number)
+
+    def left_alone(self, port: str, verb: str, why: str, number: int = 1) -> None:
+        """Take runs or jobs among many that are left alone for their own part."""
+        self._counters["left_alone"].labels(port, verb, why).inc(number)
 
     def registered(self, result: str) -> None:
         """Take what became of a checkpoint that was to be a model version."""

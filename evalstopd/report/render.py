@@ -14,7 +14,7 @@ from rich.text import Text
 from evalstopd.breakers import BreakerRow
 from evalstopd.core.model import Rung
 from evalstopd.core.noise import sentence
-from evalstopd.core.words import early_state, found_as, unsure
+from evalstopd.core.words import UNREAD, early_state, found_as, unsure
 from evalstopd.priorities import Place
 from evalstopd.report.rows import Explanation, StatusRow
 from evalstopd.report.text import of_dataset, plain
@@ -102,7 +102,7 @@ def explanation(found: Explanation, proofs: str = "") -> RenderableType:
         f"run {plain(watch.run_id)}{plain(proven)}" if watch.run_id else f"run none{f': {proofs}' if proofs else ''}",
         f"metric {plain(found.terms.metric) or 'none'}{of_dataset(watch.dataset_now)} ({found.terms.mode.value})",
         f"rule {plain(found.terms.rule)}, rung {found.terms.rung.word}",
-        f"{watch.evals} evals, {watch.declines} declines now",
+        _so_far(found),
     ]
     if found.noise is not None:
         head.append(sentence(found.noise.noise, found.noise.fall))
@@ -112,6 +112,17 @@ def explanation(found: Explanation, proofs: str = "") -> RenderableType:
     parts += [Text(plain(found.withheld, 400))] if found.withheld else []
     parts += [Text(line) for line in _decisions(found)]
     return Group(*parts)
+
+
+def _so_far(found: Explanation) -> str:
+    """Tell how many evals are shown; of a run that is not read any more, of when they are."""
+    watch, read_s = found.watch, found.watch.reads.good_s
+    if not any(each.code in UNREAD and (read_s is None or each.at_s > read_s) for each in found.remarks):
+        return f"{watch.evals} evals, {watch.declines} declines now"
+    if read_s is None:
+        return "no evals: its run was never read"
+    then = f"{watch.evals} evals, {watch.declines} declines, as its run was last read {when(read_s)}"
+    return f"{then}: what came since is not read and not shown"
 
 
 def _drawing(found: Explanation) -> Text:

@@ -15,7 +15,7 @@ from evalstopd.core.plan import verdicts
 from evalstopd.core.preempt import YIELDED
 from evalstopd.core.watch import Pin, Remark, Terms, Watch, in_effect
 from evalstopd.core.withheld import may_withhold, withheld
-from evalstopd.core.words import asked_in_vain, early_state, is_cap_code
+from evalstopd.core.words import asked_in_vain, early_state, is_wait_code
 from evalstopd.ports import Archive, Store
 
 
@@ -206,12 +206,13 @@ def _row(
 
 
 def _with_wait(intent: Intent, remarks: Sequence[Remark]) -> str:
-    """Return why a job is to be stopped, and before that why it is not (yet)."""
+    """Return why a job is to be stopped, and before that why it is not (yet): who or what holds it."""
     if intent.evidence.contradicted:
         return f"only warned of: {intent.evidence.contradicted}; {intent.evidence.reason}"
     if vain := asked_in_vain(intent):
         return f"{vain}; {intent.evidence.reason}"
-    held = next((each for each in remarks if is_cap_code(each.code, intent)), None)
+    waits = (each for each in remarks if is_wait_code(each.code, intent))
+    held = max(waits, key=lambda each: each.at_s, default=None)
     may_wait = intent.state is State.PROMOTED and intent.acted_s is None
     return f"{held.text}; {intent.evidence.reason}" if held is not None and may_wait else intent.evidence.reason
 

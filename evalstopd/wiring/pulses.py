@@ -4,8 +4,10 @@ import os
 import socket
 
 from evalstopd import __version__
+from evalstopd.adapters.system import is_running
 from evalstopd.lead.seat import LeaseSeat, Seat
-from evalstopd.pulse import NotePulse, PulseRow, lease_of, pulse_rows
+from evalstopd.ports import Pulse
+from evalstopd.pulse import NotePulse, PulseRow, host_of, lease_of, pulse_rows
 from evalstopd.service import Service
 from evalstopd.settings import Settings
 from evalstopd.slot import Slot, take_slot
@@ -39,4 +41,9 @@ def daemon_rows(settings: Settings) -> tuple[PulseRow, ...]:
     store = make_checked_store(settings)
     pulses = store.pulses()
     leases = {name: lease for name in set(map(lease_of, pulses)) if (lease := store.leader(name)) is not None}
-    return pulse_rows(pulses, make_clock().now_s(), settings.daemon.tick_s, leases)
+    return pulse_rows(pulses, make_clock().now_s(), settings.daemon.tick_s, leases, _is_gone)
+
+
+def _is_gone(pulse: Pulse) -> bool:
+    """Tell whether it is known that the daemon's process has ended: that can be seen on its own host alone."""
+    return host_of(pulse) == socket.gethostname() and not is_running(pulse.pid, pulse.at_s)

@@ -11,11 +11,13 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import mlflow
 
 COMMAND_S = 30
+MOST_WRITES = 3
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OLD_LINK = re.compile(r"(?<![^\s,;])mlflow_run=[^\s,;]*[\s,;]*")
 
@@ -31,11 +33,26 @@ def link_active_run(environment: Mapping[str, str] = os.environ) -> bool:
         return False
     mlflow.set_tags(run_tags(environment))
     try:
-        write_comment(job, merge(read_comment(job), run.info.run_id))
+        name_run(job, run.info.run_id)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"slurm_link: the comment of job {job} does not name the run: {error}", file=sys.stderr)
         return False
     return True
+
+
+def name_run(job: str, run_id: str, pause: Callable[[], object] = lambda: time.sleep(1)) -> None:
+    """Name the run in the job's comment, and look a moment later whether another's write took it away again.
+
+    Slurm has no compare-and-set. Raises ValueError where others write it away each time.
+    """
+    for _ in range(MOST_WRITES):
+        comment = read_comment(job)
+        if merge(comment, run_id) == comment:
+            return
+        write_comment(job, merge(comment, run_id))
+        pause()
+    if f"mlflow_run={run_id}" not in read_comment(job):
+        raise ValueError("others write it at the same time")
 
 
 def exact_job_id(environment: Mapping[str, str]) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core import words
+from evalstopd.core.again import Kind, Return
 from evalstopd.core.caps import Held
 from evalstopd.core.credit import credit_of
 from evalstopd.core.handover import handed_to
@@ -195,15 +196,18 @@ def test_how_a_stopped_job_ended_names_the_owners_signal_where_that_alone_ended_
     assert words.ended(STOPPED, Ending("CANCELLED", 2000.0)) == "the job ended as CANCELLED"
 
 
-def test_what_holds_a_stop_is_said_under_a_code_of_that_stop_and_that_cap() -> None:
+def test_what_holds_a_stop_is_said_under_a_code_of_that_stop_and_that_cap_or_step() -> None:
     site, account = (words.cap_code(STOPPED, Held(by, "it is full")) for by in ("site", "account"))
     other = replace(STOPPED, created_s=STOPPED.created_s + 1)
 
     assert site != account
-    assert [words.is_cap_code(code, of) for of in (STOPPED, other) for code in (site, account)] == [
+    assert [words.is_wait_code(code, of) for of in (STOPPED, other) for code in (site, account)] == [
         True, True, False, False,
     ]  # fmt: skip
-    assert not words.is_cap_code("foreign-run", STOPPED)
+    assert not words.is_wait_code("foreign-run", STOPPED)
+    back = words.back_code(STOPPED, Return(Kind.OPEN, 20, 0, 0))
+    assert back != words.back_code(STOPPED, Return(Kind.OPEN, 30, 0, 0))
+    assert [words.is_wait_code(back, of) for of in (STOPPED, other)] == [True, False]
 
 
 def test_what_is_not_known_of_a_message_is_said() -> None:

@@ -226,6 +226,27 @@ FIRST = [(10, 0.1, 1.0), (20, 0.8, 2.0), (30, 0.6, 3.0)]
         ([(10, 0.2, 4.0), (20, 0.2, 4.0), (30, 0.2, 4.0), (20, 0.3, 5.0)], ("open", 20)),
         ([(40, 0.5, 4.0), (30, 0.7, 5.0)], ("open", 30)),
         ([(10, 0.2, 4.0), *((at, 0.2, 5.0) for at in (20, 30, 40, 50)), (40, 0.3, 6.0)], ("restart", 10)),
+        # The same values once more.
+        ([(10, 0.1, 4.0)], ("open", 10)),
+        ([(10, 0.1, 4.0), (20, 0.8, 4.0)], ("restart", 10)),
+        ([(20, 0.8, 4.0), (30, 0.6, 5.0)], ("restart", 20)),
+        ([(40, 0.5, 4.0), (30, 0.6, 5.0), (40, 0.5, 6.0)], ("restart", 30)),
+        ([(10, 0.1, 3.0), (20, 0.8, 3.0), (20, 0.8, 4.0), (30, 0.6, 4.0)], ("restart", 20)),
+        ([(10, 0.1, 4.0), (40, 0.5, 5.0)], None),
+        ([(20, 0.8, 4.0), (20, 0.8, 4.0)], ("open", 20)),
+        ([(20, 0.8, 4.0), (10, 0.1, 4.0)], ("open", 10)),
+        ([(20, 0.8, 4.0), (40, 0.5, 5.0), (20, 0.8, 6.0), (50, 0.4, 6.0)], None),
+        ([(30, 0.6, 4.0)], None),
+        ([(40, 0.5, 4.0), (50, 0.4, 4.0), (40, 0.5, 5.0), (50, 0.4, 5.0)], None),
+        # Steps that had no value.
+        ([(5, 0.2, 4.0)], ("open", 5)),
+        ([(5, 0.2, 4.0), (15, 0.3, 5.0)], ("restart", 5)),
+        ([(15, 0.3, 4.0), (20, 0.8, 4.0)], ("restart", 15)),
+        ([(25, 0.7, 4.0), (40, 0.5, 5.0)], None),
+        ([(15, 0.7, 4.0), (40, 0.5, 4.0), (25, 0.7, 5.0), (50, 0.4, 5.0)], None),
+        ([(25, 0.7, 4.0), (15, 0.7, 4.0), (40, 0.5, 5.0)], None),
+        ([(15, 0.7, 3.0), (25, 0.7, 3.0)], None),
+        ([(40, 0.5, 4.0), (35, 0.5, 5.0), (38, 0.5, 5.0)], None),
     ],
 )
 def test_what_began_again_since_a_decision_at_a_step_that_it_rests_on(
@@ -233,3 +254,20 @@ def test_what_began_again_since_a_decision_at_a_step_that_it_rests_on(
 ) -> None:
     """Decided at the moment 3, on the steps up to 30."""
     assert again([*FIRST, *later], 3.0, 30) == found
+
+
+@pytest.mark.parametrize("later", [((5, 0.2), (15, 0.3)), ((10, 0.1), (20, 0.8)), ((25, 0.7), (30, 0.6))])
+def test_what_was_logged_before_the_decided_evals_and_came_late_begins_nothing_anew(
+    later: tuple[tuple[int, float], ...],
+) -> None:
+    """Asynchronous logging sends values with the times at which they were logged."""
+    known = [Point("r", step, score, 10 * step, arrived_s=at_s) for step, score, at_s in FIRST]
+    late = [Point("r", step, score, 300 - place, arrived_s=4.0) for place, (step, score) in enumerate(later)]
+
+    assert begun_again([*known, *late], 3.0, 30) is None
+    anew = [Point("r", step, score, 301 + place, arrived_s=4.0) for place, (step, score) in enumerate(later)]
+    assert begun_again([*known, *anew], 3.0, 30) == Return(Kind.RESTART, later[0][0], 4, 5)
+
+
+def test_values_of_which_none_was_known_at_the_decision_are_no_going_back() -> None:
+    assert begun_again([Point("r", step, 0.5, step, arrived_s=4.0) for step in (10, 20)], 3.0, 30) is None

@@ -2,9 +2,10 @@
 
 import pytest
 
-from evalstopd.core.metric_choice import Unclear, choose, direction_caution, guessed_mode, is_sweeping, told_mode
+from evalstopd.core.metric_choice import Unclear, choose, direction_caution, is_sweeping, told_mode
 from evalstopd.core.mixed import mixed_caution
 from evalstopd.core.model import Mode, Point
+from evalstopd.core.naming import guessed_mode
 
 SITE = ("eval_accuracy", "eval_rewards/*", "val-core/*/mean_at_*", "val_*", "eval_*")
 TRAINER = {"loss", "grad_norm", "learning_rate", "train_loss", "train_runtime", "epoch"}
@@ -129,6 +130,14 @@ def test_a_guess_or_a_contradiction_holds_a_job_on_observe(
         ("val/perplexity", "val/*", Mode.MAX, True),
         ("val/error_rate", "val/*", Mode.MAX, True),
         ("val_acc_loss", "val_acc*", Mode.MAX, True),
+        ("val_acc_loss", "*loss", Mode.MIN, False),
+        ("valLoss", "val*", Mode.MAX, True),
+        ("val_err", "val*", Mode.MAX, True),
+        ("val_logloss", "val*", Mode.MAX, True),
+        ("validation_0-logloss", "val*", Mode.MAX, True),
+        ("val_map_error", "val*", Mode.MAX, True),
+        ("valAccuracy", "val*", Mode.MAX, False),
+        ("validation_0-auc", "validation_*", Mode.MIN, True),
         ("eval/accuracy", "eval/*", Mode.MIN, True),
         ("val/loss", "val/loss", Mode.MAX, False),
         ("val/loss", "*loss", Mode.MIN, False),
@@ -145,6 +154,12 @@ def test_a_pattern_that_sweeps_up_a_metric_whose_name_says_otherwise_costs_nobod
     for stated in (True, False):
         found = direction_caution(metric, mode, told, stated=stated, sweeping=is_sweeping(metric, modes))
         assert (found is not None and found.refuse) == held
+
+
+def test_a_name_that_also_speaks_for_the_sites_mode_speaks_against_it_all_the_same():
+    assert direction_caution("val_map_error", Mode.MAX, None, stated=True) is not None
+    assert direction_caution("val_map_error", Mode.MIN, None, stated=True) is not None
+    assert direction_caution("val_map_score", Mode.MAX, None, stated=True) is None
 
 
 def points(*logged: tuple[int, float, int]) -> list[Point]:

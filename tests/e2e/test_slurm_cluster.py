@@ -16,6 +16,7 @@ from evalstopd.errors import Rejected, Unavailable
 from evalstopd.ports import EndingQuery
 from evalstopd.undo import Caller, parse_target, undo
 from evalstopd.veto import keep
+from evalstopd.wiring.own_shell import wait_a_moment
 from tests.contracts.cluster_contract import ClusterContract, ClusterWorld
 from tests.e2e.slurm_world import AsUser, SlurmWorld
 
@@ -133,13 +134,16 @@ def test_an_arrays_id_vetoes_all_its_tasks_that_run_or_wait(slurm: SlurmWorld) -
     slurm.rig.run("scancel", first[0])
     slurm.until(lambda: slurm.cluster.look([f"{array}_3"])[f"{array}_3"].phase is Phase.RUNNING)
     with pytest.raises(Rejected):
-        keep(slurm.seen_by(users.BOB), array)
+        keep(slurm.seen_by(users.BOB), array, wait_a_moment)
 
-    assert keep(alice, array) == f"array {array}: its 6 tasks in the queue say evalstop=keep: they will not be stopped"
+    assert (
+        keep(alice, array, wait_a_moment)
+        == f"array {array}: its 6 tasks in the queue say evalstop=keep: they will not be stopped"
+    )
     assert {job.comment for job in slurm.cluster.queue().jobs} == {"project=x evalstop=keep"}
     for task in first[1:]:
         alice.set_comment(task, f"mlflow_run=r{task}")
-    assert "its 6 tasks" in keep(alice, array)
+    assert "its 6 tasks" in keep(alice, array, wait_a_moment)
     seen = slurm.cluster.look(first[1:])
     assert [seen[task].comment for task in first[1:]] == [f"mlflow_run=r{task} evalstop=keep" for task in first[1:]]
 
@@ -155,13 +159,13 @@ def test_each_component_of_a_heterogeneous_job_gets_the_veto_beside_its_own_word
     slurm.until(lambda: [job.phase for job in slurm.cluster.queue().jobs] == [Phase.RUNNING] * 2)
     said = f"heterogeneous job {job_id}: its 2 components say evalstop=keep: it will not be stopped"
 
-    assert keep(alice, f"{job_id}+1") == said
+    assert keep(alice, f"{job_id}+1", wait_a_moment) == said
     ids = [job_id, str(int(job_id) + 1)]
     seen = slurm.cluster.look(ids)
     assert [seen[each].comment for each in ids] == ["mlflow_run=r1 evalstop=keep", "project=x evalstop=keep"]
     for part, comment in zip(ids, ("a=1", "b=2"), strict=True):
         alice.set_comment(seen[part].address, comment)
-    assert keep(alice, job_id) == said
+    assert keep(alice, job_id, wait_a_moment) == said
     seen = slurm.cluster.look(ids)
     assert [seen[each].comment for each in ids] == ["a=1 evalstop=keep", "b=2 evalstop=keep"]
 

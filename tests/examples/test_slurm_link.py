@@ -1,5 +1,6 @@
-"""The pure half of slurm_link; the other half is tried on a real cluster (tests/e2e)."""
+"""slurm_link: its pure half, and its words under several writers at once; a real cluster tries it in tests/e2e."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples.needs import needs
+from tests.fakes.comment_tools import CommentTools
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,20 @@ def test_the_comment_is_read_whole(link: Any) -> None:
 def test_any_other_number_of_jobs_is_refused(link: Any, output: str) -> None:
     with pytest.raises(ValueError, match="exactly one job"):
         link.parse_comment(output, "~R")
+
+
+def test_the_run_is_named_again_where_another_wrote_it_away(
+    link: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `evalstopd keep` does that read the comment before: both words stand in the end."""
+    tools = CommentTools(tmp_path)
+    monkeypatch.setenv("PATH", tools.path)
+    tools.lay("a", {2: "a evalstop=keep"})
+    link.name_run("7", "new", lambda: None)
+    assert tools.comment == "mlflow_run=new a evalstop=keep"
+    tools.lay("a", {2: "a", 4: "a", 6: "a"})
+    with pytest.raises(ValueError, match="others write it"):
+        link.name_run("7", "new", lambda: None)
 
 
 def test_a_task_is_addressed_alone(link: Any) -> None:

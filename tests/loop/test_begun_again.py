@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from evalstopd.core.intent import State
+from evalstopd.report.rows import status_rows
+from evalstopd.store.memory import MemoryStore
 from tests.fakes.world import RISE_AND_FALL, RULES, World
-from tests.loop.told import events, intents
+from tests.loop.told import events, intents, remarks_on
 
 NOTICE_S = 1000.0
 
@@ -35,6 +37,10 @@ AGAIN = {
     "from the first step": ((10, 0.11), (20, 0.41), (30, 0.82)),
     "from a checkpoint after the best": ((40, 0.71), (50, 0.75)),
     "at the very step of the decision": ((60, 0.5), (50, 0.61), (60, 0.65)),
+    "with the values of before": ((10, 0.1), (20, 0.4), (30, 0.8), (40, 0.7)),
+    "with the values of before from a checkpoint": ((40, 0.7), (50, 0.6)),
+    "with evals at other steps": ((5, 0.2), (15, 0.3), (25, 0.5), (35, 0.75)),
+    "with evals at other steps from a checkpoint": ((35, 0.72), (45, 0.75)),
 }
 
 
@@ -53,13 +59,26 @@ def test_a_training_that_starts_over_withdraws_the_stop_and_that_is_what_is_said
     assert world.cluster.cancelled == []
 
 
-def test_a_notice_that_is_over_waits_while_one_eval_alone_says_that_the_training_began_again():
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [((10, 0.11), ((20, 0.41),)), ((10, 0.1), ((20, 0.4),)), ((5, 0.1), ((15, 0.4),))],
+    ids=["other values", "the same values", "other steps"],
+)
+def test_a_notice_that_is_over_waits_while_one_eval_alone_says_that_the_training_began_again(
+    first: tuple[int, float], then: tuple[tuple[int, float], ...]
+):
     world, job = planned()
     world.clock.time_s += NOTICE_S
-    log(world, job, (10, 0.11))
+    log(world, job, first)
     world.tick()
     assert (intents(world), world.cluster.cancelled) == ([(job, State.PROMOTED)], [])
-    log(world, job, (20, 0.41))
+    why = f"an eval of step {first[0]} came after the decision: whether the training began again, the next tells"
+    assert isinstance(world.store, MemoryStore)
+    (watch,) = world.store.recent(10)
+    assert [text for _, text in remarks_on(world, watch.key.text)].count(f"waits: {why}") == 1
+    (row,) = status_rows(world.store, world.store, 10)
+    assert row.why.startswith(f"waits: {why}; ")
+    log(world, job, *then)
     assert intents(world) == [(job, State.ABANDONED)]
     assert world.cluster.cancelled == []
 
@@ -68,6 +87,10 @@ OTHERWISE = {
     "a late value for a step that had none": ((25, 0.5), (60, 0.5)),
     "a training that goes on from after the decision": ((60, 0.5), (70, 0.45), (60, 0.52), (70, 0.47)),
     "the newest step evaluated once more": ((50, 0.61), (60, 0.5)),
+    "one value logged twice": ((30, 0.8), (60, 0.5)),
+    "the best logged once more after each eval": ((30, 0.8), (60, 0.5), (30, 0.8), (70, 0.45)),
+    "each eval logged twice": ((60, 0.5), (60, 0.5), (70, 0.45), (70, 0.45)),
+    "late values one at a time": ((25, 0.5), (60, 0.5), (35, 0.5), (70, 0.45)),
 }
 
 
@@ -77,6 +100,20 @@ def test_what_leaves_the_evals_that_were_decided_on_leaves_the_stop(how: str):
     log(world, job, *OTHERWISE[how])
     assert intents(world) == [(job, State.WARNED)]
     log(world, job, (80, 0.4))
+    world.tick(NOTICE_S)
+    assert world.cluster.cancelled == [(job, 0)]
+
+
+@pytest.mark.parametrize("late", [((5, 0.2), (15, 0.3)), ((10, 0.1), (20, 0.4), (30, 0.8))])
+def test_values_that_come_late_with_the_times_at_which_they_were_logged_leave_the_stop(
+    late: tuple[tuple[int, float], ...],
+):
+    world, job = planned()
+    began_ms = int(world.clock.time_s * 1000) - 2_000
+    for step, score in late:
+        world.tracker.log("r1", step, score, timestamp_ms=began_ms + step)
+        world.tick()
+    assert intents(world) == [(job, State.WARNED)]
     world.tick(NOTICE_S)
     assert world.cluster.cancelled == [(job, 0)]
 

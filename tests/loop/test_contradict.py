@@ -189,7 +189,7 @@ def test_steps_far_ahead_are_heard_against_once_the_training_has_gone_on_without
     job = train(world, WAVES[:4])
     forge(world, [(10**16, 0.1), (10**16 + 1, 0.05)])
     assert intents(world) == [(job, State.WARNED)]
-    train(world, WAVES, since=5, job=job)
+    train(world, WAVES[:5], since=5, job=job)
     world.tick(100.0)
 
     assert world.cluster.cancelled == []
@@ -197,6 +197,18 @@ def test_steps_far_ahead_are_heard_against_once_the_training_has_gone_on_without
         f"the owner's trainer_state.json has no eval at step {10**16}, not 0.1; SHA-256 {'a' * 64}"
     ]
     assert all(0 <= each.step < 10**15 for each in world.keeper.asked), "more no keeper takes"
+
+
+def test_steps_far_ahead_end_with_a_training_that_goes_on_below_them() -> None:
+    world = World(replace(OPEN, notice_s=100.0))
+    job = train(world, WAVES[:4])
+    forge(world, [(10**16, 0.1), (10**16 + 1, 0.05)])
+    train(world, WAVES, since=5, job=job)
+    world.tick(100.0)
+
+    assert world.cluster.cancelled == []
+    (why,) = [text for kind, text in events(world) if kind == "abandoned"]
+    assert why.startswith("the training began again at step 50: ")
 
 
 def test_falls_that_a_stranger_takes_back_after_the_decision_are_heard_against_all_the_same() -> None:

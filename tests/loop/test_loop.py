@@ -101,7 +101,7 @@ def test_keep_written_at_any_time_before_the_cancel_wins(after: int) -> None:
     for number, score in enumerate(RISE_AND_FALL, 1):
         world.evaluate(job, "r1", number, score)
         if number == after + 1:
-            keep(world.cluster, job)
+            keep(world.cluster, job, lambda: None)
         world.tick()
 
     assert world.cluster.cancelled == []

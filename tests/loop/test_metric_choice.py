@@ -44,11 +44,12 @@ def test_the_metric_is_chosen_and_the_job_stopped_by_it():
     assert remarks(world) == []
 
 
-def test_a_falling_loss_under_a_sweeping_pattern_costs_nobody_a_job():
-    """ "val/*" = "max" was meant for scores; a run whose loss falls is best at its end."""
-    world = World(replace(PICKING, metrics=("val/*",), modes=(("val/*", Mode.MAX),)))
+@pytest.mark.parametrize("metric", ["val/loss", "valLoss", "val_err", "val_logloss", "validation_0-logloss"])
+def test_a_falling_loss_under_a_sweeping_pattern_costs_nobody_a_job(metric: str):
+    """ "val*" = "max" was meant for scores; a run whose loss falls is best at its end."""
+    world = World(replace(PICKING, metrics=("val*",), modes=(("val*", Mode.MAX),)))
     job = world.train("r1")
-    play(world, "val/loss", scores=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.5, 0.45))
+    play(world, metric, scores=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.5, 0.45))
     assert world.cluster.cancelled == []
     assert (job, "direction") in remarks(world)
 

@@ -11,7 +11,7 @@ from evalstopd.core.rules import ActionRule
 from evalstopd.errors import Rejected, Unavailable
 from evalstopd.loop.ledger import Ledger
 from evalstopd.store.memory import MemoryStore
-from evalstopd.undo import Caller, Target, Undone, parse_target, undo
+from evalstopd.undo import Caller, Target, Undone, parse_target, tasks_line, undo
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.world import RISE_AND_FALL, RULES, FakeClock, FakeNotifier, World
 from tests.loop.told import credits_of, events, intents, undo_by_owner
@@ -339,6 +339,50 @@ def test_an_operator_books_the_credit_of_a_cancelled_job_at_once_and_once() -> N
         "--resume_from_checkpoint /pins/c-1-1000/best"
     )
     assert len(credits_of(world)) == 1
+
+
+@pytest.mark.parametrize("first", [OPERATOR, ALICE])
+def test_how_a_cancelled_job_goes_on_is_said_each_time_to_owner_and_operator_alone(first: Caller) -> None:
+    world = World()
+    job = stopped(world)
+    done = by(world, first, job)
+    for caller in (ALICE, OPERATOR):
+        again = by(world, caller, job)
+        assert (again.done, again.command, again.checkpoint) == ("already", done.command, done.checkpoint)
+        assert again.lines[0].startswith(f"the stop of job {job} is undone already: undone by ")
+        assert f"  {done.command}" in again.lines
+    with pytest.raises(Rejected, match="another user's"):
+        by(world, BOB, job)
+
+
+def test_of_a_job_that_was_released_no_command_is_said() -> None:
+    world = World(REVERSIBLE)
+    job = stopped(world)
+    by(world, ALICE, job)
+    world.tick()
+    again = by(world, ALICE, job)
+
+    assert (again.done, again.command, again.lines) == ("already", "", (f"the stop of job {job} is undone already",))
+
+
+def test_the_id_of_an_array_names_its_held_tasks_and_how_each_is_undone() -> None:
+    """Tasks that a user holds before their first life are none of ours."""
+    cluster = FakeCluster(lambda: 1000.0)
+    for task in range(3):
+        cluster.submit(job_id=f"28_{task}", held=True, restarts=min(task, 1))
+    cluster.submit(job_id="280_1", held=True, restarts=1)
+    cluster.submit(job_id="28_9")
+    ways = "tasks of array 28 are held, undo each by its own id: evalstopd undo 28_1, evalstopd undo 28_2"
+
+    with pytest.raises(Rejected, match=rf"; {ways}$"):
+        undo(cluster, parse_target("28"), ALICE, None)
+    assert [job.held for job in cluster.jobs.values()] == [True, True, True, True, False]
+    for task in range(3, 24):
+        cluster.submit(job_id=f"30_{task}", held=True, restarts=1)
+    assert tasks_line(cluster, "30").endswith("evalstopd undo 30_22, and 1 more")
+    assert tasks_line(cluster, "29") == ""
+    cluster.down = True
+    assert tasks_line(cluster, "28") == ""
 
 
 @pytest.mark.parametrize("later", [False, True])

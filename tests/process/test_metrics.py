@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from evalstopd import errors, ports
+from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.points import Caps
+from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.source import MlflowSource
 from evalstopd.core.intent import State
 from evalstopd.meters import measured
+from tests.adapters.mlflow.small_mlflow import SmallMlflow
+from tests.adapters.mlflow.standin import Standin, raw
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.tracker import FakeModel
 from tests.fakes.world import RISE_AND_FALL, World
@@ -40,6 +46,7 @@ ALLOWED = {
     "port": {*measured.MEASURED, *measured.OPTIONAL},
     "call": {verb for kind in KINDS for verb in vars(kind) if not verb.startswith("_")},
     "error": {name for name in vars(errors) if name[0].isupper()},
+    "why": {"quarantined", "refused"},
     "act": {
         "planned", "warned", "warned early", "pinned", "promoted", "signalled", "cancelled", "held", "confirmed",
         "undone", "vetoed", "abandoned", "held by caps", "would be stopped", "refused", "not told", "perhaps told",
@@ -171,6 +178,31 @@ def test_what_becomes_of_model_versions_is_counted_without_a_word_of_the_registr
     assert f'evalstopd_registrations_total{{result="{result}"}}' in page
     assert [each for each in ("made", "refused", "later") if f'result="{each}"' in page] == [result]
     assert "hostile-user-text" not in page
+
+
+def test_what_one_run_is_left_alone_for_is_no_error_of_the_port() -> None:
+    """One user's flood in each pass, and a run that is not there: MLflow is read all the same."""
+    world, meters = World(), prometheus.PrometheusMeters(time.time)
+    small = SmallMlflow()
+    for run_id, points in (("flood", 51), ("calm", 3)):
+        world.train(run_id)
+        small.add(run_id, score=[(step, 0.5, 1_000_000 + step) for step in range(points)])
+    world.train("missing")
+    with Standin(small) as server:
+        http = Http(Server(server.uri, timeout_s=60))
+        source = MlflowSource(http, world.clock, Caps(points=50))
+        counted = measured.measured(replace(world.ports(), metrics=source), meters, time.monotonic)
+        for _ in range(3):
+            world.tick(ports=counted)
+        page = exposition.generate_latest(meters.registry).decode()
+        small.trouble = lambda _: raw(b"", 500)
+        world.tick(ports=counted)
+        http.close()
+
+    assert "evalstopd_port_errors_total{" not in page
+    assert 'evalstopd_left_alone_total{call="read",port="metrics",why="quarantined"} 3.0' in page
+    assert 'evalstopd_left_alone_total{call="read",port="metrics",why="refused"} 3.0' in page
+    assert "evalstopd_port_errors_total{" in exposition.generate_latest(meters.registry).decode()
 
 
 def test_questions_for_logged_models_are_counted_and_timed() -> None:

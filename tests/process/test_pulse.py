@@ -4,14 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evalstopd.adapters.system import is_running
 from evalstopd.ports import Lease, Pulse
-from evalstopd.pulse import alive, missed, pulse_rows, told
+from evalstopd.pulse import alive, host_of, missed, pulse_rows, told
 from evalstopd.slot import take_slot
 from tests.process.test_reload import ROOT, Running
 from tests.store.shared_world import opened
@@ -52,6 +54,43 @@ def test_a_daemon_notes_its_passes_and_status_tells_of_them(daemon: Running) -> 
     assert first.pid == daemon.process.pid == row["pid"]
     assert row["role"] == "leads"
     assert row["good_ago_s"] < 60
+
+
+def test_a_daemon_that_was_killed_is_said_to_be_gone_at_once(daemon: Running) -> None:
+    """Before it is reaped, too; the patience of a minute is for those of other hosts."""
+    daemon.wait(lambda: daemon.store.pulses()[0].good_s, "a good pass")
+    daemon.process.kill()
+    os.waitid(os.P_PID, daemon.process.pid, os.WEXITED | os.WNOWAIT)
+    unreaped = status(daemon)
+    daemon.process.wait(60)
+    done = status(daemon)
+
+    assert [each.returncode for each in (unreaped, done)] == [1, 1]
+    for each in (unreaped, done):
+        assert each.stdout.startswith("BAD ")
+        assert f"(pid {daemon.process.pid}, " in each.stdout
+        assert "is gone: its process ended without being told to; last good pass " in each.stdout
+
+
+def test_a_process_that_began_after_the_last_sign_of_life_is_another_with_the_same_id() -> None:
+    ours = os.getpid()
+    assert is_running(ours, time.time())
+    assert not is_running(ours, time.time() - 10 * 86400)
+    assert is_running(1, time.time()), "another account's"
+    with subprocess.Popen(["true"]) as over:
+        over.wait(60)
+    assert not is_running(over.pid, time.time())
+
+
+def test_who_is_gone_neither_leads_nor_is_well_and_who_was_told_to_end_is_not_gone() -> None:
+    other = replace(PULSE, name="evalstopd@b#2", pid=8)
+    rows = pulse_rows([PULSE, other], 1001.0, 30.0, gone=lambda pulse: host_of(pulse) == "b")
+    assert [(row.name, row.role, row.good) for row in rows] == [
+        ("evalstopd@a", "leads", True), ("evalstopd@b#2", "is gone", False),
+    ]  # fmt: skip
+    assert missed(rows)
+    assert not alive(rows[1:])
+    assert pulse_rows([replace(PULSE, ended=True)], 1001.0, 30.0, gone=lambda _: True)[0].role == "has ended"
 
 
 def test_passes_that_are_not_good_leave_the_last_good_one_as_it_was(daemon: Running) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evalstopd.adapters.mlflow import fields
-from evalstopd.adapters.mlflow.http import AJAX, Answer, Asks, Params
+from evalstopd.adapters.mlflow.http import Answer, Asks, Params
 from evalstopd.adapters.mlflow.points import point_of
+from evalstopd.adapters.mlflow.refusals import AJAX
 from evalstopd.core.model import Point
 from evalstopd.errors import Unavailable
 

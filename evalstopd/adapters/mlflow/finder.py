@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from evalstopd.adapters.mlflow import fields, search
 from evalstopd.adapters.mlflow.pages import pages
 from evalstopd.adapters.mlflow.passes import Pass
-from evalstopd.adapters.mlflow.problems import TooMuch, about_one
+from evalstopd.adapters.mlflow.problems import Forbidden, LockedOut, TooMuch, about_one
 from evalstopd.adapters.mlflow.runs import facts_of
 from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG, RunFacts
 from evalstopd.errors import EvalstopError, Rejected
@@ -22,6 +22,9 @@ def naming(
     wanted = list(dict.fromkeys(raw_ids))
     try:
         experiments = search.experiments(now, "ACTIVE_ONLY")
+    except Forbidden as error:
+        # A list is shown to everybody, as far as he may see it: no job's runs are the reason that this one is not.
+        return dict.fromkeys(wanted, LockedOut(f"{error} to list experiments: look at the rights of our login"))
     except EvalstopError as error:
         return dict.fromkeys(wanted, error)
     with ThreadPoolExecutor(workers, thread_name_prefix="mlflow-find") as pool:

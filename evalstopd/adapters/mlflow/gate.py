@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.problems import LockedOut
 from evalstopd.adapters.mlflow.server import Server, checked_url
 from evalstopd.errors import Rejected, Unavailable
 
@@ -55,7 +56,7 @@ class ServerGate:
         # A server that refuses us as well (by its host check, say) shows nothing of strangers.
         try:
             self._http.get("/experiments/search", _ASKED)
-        except Rejected as error:
+        except (Rejected, LockedOut) as error:
             raise Unavailable(f"{error}: whether it lets strangers in cannot be told") from error
         try:
             status = self._stranger.status("/experiments/search", _ASKED)

@@ -11,19 +11,14 @@ import httpx
 
 from evalstopd.adapters.mlflow import server as servers
 from evalstopd.adapters.mlflow.deadline import Deadline, TimedTransport
-from evalstopd.adapters.mlflow.later import retry_after_s
-from evalstopd.adapters.mlflow.problems import NO_PERMISSION, UNKNOWN_RUN, Busy, Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.problems import Silent, TooLong, Unreachable, one_line
+from evalstopd.adapters.mlflow.refusals import AJAX, API, Refusals
 from evalstopd.adapters.mlflow.server import Server
-from evalstopd.errors import EvalstopError, Rejected, Unavailable
+from evalstopd.errors import EvalstopError, Unavailable
 
-_API = "/api/2.0/mlflow"
-AJAX = "/ajax-api/2.0/mlflow"
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 Params = Mapping[str, str | Sequence[str]]
 _PROBLEM_BYTES = 65_536
-_BUSY, _OVERLOADED = 429, 503
-_TOO_SLOW = (408, 502, 504)
-_NO_WORKSPACES = "FEATURE_DISABLED"
 _NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, httpx.HTTPError, OSError)
 
@@ -52,14 +47,14 @@ class Asks(Protocol):
 class Http:
     """MLflow by plain HTTP; threads may share it. Raises Misconfigured where the server's settings are wrong.
 
-    Unavailable: no connection, no whole answer in time, 429 and 5xx, redirects, anything but a JSON object, an answer
-    beyond `max_bytes` (TooLong). Rejected: 401 and 403, an unknown run, another refusal of MLflow's.
+    Unavailable: no connection, no whole answer in time, 401 (LockedOut), 429 and 5xx, redirects, anything but a JSON
+    object, an answer beyond `max_bytes` (TooLong). Rejected: 403, an unknown run, another refusal of MLflow's.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._url = servers.checked_url(server)
-        self._where = servers.place(self._url)
+        self._refusals = Refusals(server, self._url)
         self._deadline = Deadline()
         self._client = httpx.Client(
             transport=TimedTransport(self._deadline, servers.tls_of(server), servers.proxy_of(server)),
@@ -103,7 +98,7 @@ class Http:
         return self._exchange(request, lambda response: str(response.headers.get("Date", "")))
 
     def _address(self, path: str) -> str:
-        return f"{self._url}{path if path.startswith((AJAX, ARTIFACTS)) else _API + path}"
+        return f"{self._url}{path if path.startswith((AJAX, ARTIFACTS)) else API + path}"
 
     def _exchange(self, request: httpx.Request, take: Callable[[httpx.Response], _T]) -> _T:
         try:
@@ -140,45 +135,17 @@ class Http:
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError) as error:
-            raise Unavailable(self._says("the answer is not JSON")) from error
+            page = raw.lstrip().startswith(b"<")
+            other = self._refusals.elsewhere("a page for people, a login's perhaps")
+            raise Unavailable(self._says(other if page else "the answer is not JSON")) from error
         if not isinstance(body, dict):
             raise Unavailable(self._says("the answer is no JSON object"))
         return body
 
     def _refusal(self, response: httpx.Response) -> EvalstopError:
-        status = response.status_code
-        if status == _BUSY:
-            return Busy(self._says(f"asks for patience (HTTP {status})"), retry_after_s(response.headers))
-        if status == _OVERLOADED:
-            return Unreachable(self._says(f"asks for patience (HTTP {status})"))
-        if status in _TOO_SLOW:
-            return Silent(self._says(f"no answer behind its gateway (HTTP {status})"))
-        if status in (401, 403):
-            return Rejected(self._says(f"{NO_PERMISSION} (HTTP {status})"))
-        code, message = self._reason(response)
-        if self._server.workspace and (code == _NO_WORKSPACES or message.startswith("Workspace ")):
-            return self._no_workspace(code, message)
-        return self._refusal_of_mlflow(status, code, message) or Unavailable(
-            self._says(f"HTTP {status}{f': {one_line(code, 60)}: {one_line(message)}' if code else ''}")
-        )
-
-    def _no_workspace(self, code: str, message: str) -> Unreachable:
-        """Say what is wrong with the workspace: every run would seem to be unknown, which is no run's fault."""
-        if code == _NO_WORKSPACES:
-            remedy = "this server has no workspaces, so leave mlflow.workspace (or MLFLOW_WORKSPACE) empty"
-        else:
-            remedy = f"name one that is there in mlflow.workspace (or MLFLOW_WORKSPACE): {one_line(message)}"
-        return Unreachable(self._says(f"workspace {one_line(self._server.workspace, 60)!a}: {remedy}"))
-
-    def _refusal_of_mlflow(self, status: int, code: str, message: str) -> Rejected | None:
-        """Return the refusal if MLflow itself gives a reason: a gateway's error page says nothing of the run."""
-        if not 400 <= status < 500:
-            return None
-        if code == "RESOURCE_DOES_NOT_EXIST":
-            return Rejected(UNKNOWN_RUN)
-        if not code or status == 404:
-            return None
-        return Rejected(self._says(f"refused: {one_line(code, 60)}: {one_line(message)}"))
+        status, path = response.status_code, response.url.path
+        of_status = self._refusals.of_status(status, response.headers, path)
+        return of_status or self._refusals.of_reason(status, path, *self._reason(response))
 
     def _reason(self, response: httpx.Response) -> tuple[str, str]:
         try:
@@ -189,4 +156,4 @@ class Http:
         return (code if isinstance(code, str) else "", message if isinstance(message, str) else "")
 
     def _says(self, what: str) -> str:
-        return f"MLflow at {self._where}: {what}"
+        return self._refusals.says(what)

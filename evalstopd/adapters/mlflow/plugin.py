@@ -20,26 +20,24 @@ import functools
 import importlib
 import os
 import re
-import secrets
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from evalstopd.adapters.mlflow.job_comment import exact_job_id, name_run
 from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
 from evalstopd.core.mac import MAC_TAG, seal
 
 SECRET_VARIABLE = "EVALSTOP_JOB_SECRET"  # noqa: S105  the variable's name
 TAKE_VARIABLE = "EVALSTOP_TAKE_RUN"
-_COMMAND_S = 20
 _MOST_TRIES = 5
 _PAUSE_S = 60.0
-_RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+# Others that write the comment at the same time have read it no longer ago than this, and written by then.
+_MOMENT_S = 1.0
 _JOB_ID = re.compile(r"[0-9]{1,10}", re.ASCII)
 _CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-_OLD_LINK = re.compile(r"(?<![^\s,;])mlflow_run=[^\s,;]*[\s,;]*")
 
 
 class SlurmTags:
@@ -123,7 +121,7 @@ def link(run_id: str) -> bool:
     try:
         _set_tags(run_id, {**job_tags(os.environ), **seal_tags(os.environ, run_id)})
         if not os.environ.get(SECRET_VARIABLE):
-            _name_in_comment(run_id)
+            name_run(exact_job_id(os.environ), run_id, lambda: time.sleep(_MOMENT_S))
     except Exception as error:  # noqa: BLE001  whatever goes wrong must not reach the training script
         _say(f"run {run_id[:64]!a} is not bound to its job: {error!a}")
         return False
@@ -155,29 +153,6 @@ def is_ours_to_bind(tags: Mapping[str, str], environment: Mapping[str, str]) -> 
     return not other or bool(environment.get(TAKE_VARIABLE))
 
 
-def exact_job_id(environment: Mapping[str, str]) -> str:
-    """Return the id that addresses this job alone: `A_T` for a task of an array, whose last raw id is the array's."""
-    if array := environment.get("SLURM_ARRAY_JOB_ID"):
-        return f"{array}_{environment['SLURM_ARRAY_TASK_ID']}"
-    return environment["SLURM_JOB_ID"]
-
-
-def merged(comment: str, run_id: str) -> str:
-    """Put the run into a comment in place of a run named earlier; all else stays. Raises ValueError."""
-    if not _RUN_ID.fullmatch(run_id):
-        raise ValueError("the run's id does not fit into a comment")
-    # The link comes first, as some paths cut long comments.
-    return f"mlflow_run={run_id} {_OLD_LINK.sub('', comment)}".rstrip()
-
-
-def comment_in(output: str, separator: str) -> str:
-    """Take the comment out of squeue's answer. Raises ValueError unless it holds exactly one job."""
-    comment, *rest = output.split(separator)
-    if len(rest) != 1 or rest[0].strip():
-        raise ValueError("squeue did not answer with exactly one job")
-    return "" if comment == "(null)" else comment
-
-
 def _active_run() -> Any:
     """Return the run that this thread, or else any thread, logs to: asynchronous logging has threads of its own."""
     fluent = sys.modules.get("mlflow.tracking.fluent")
@@ -190,23 +165,6 @@ def _active_run() -> Any:
 def _set_tags(run_id: str, tags: Mapping[str, str]) -> None:
     mlflow, entities = importlib.import_module("mlflow"), importlib.import_module("mlflow.entities")
     mlflow.MlflowClient().log_batch(run_id, tags=[entities.RunTag(name, value) for name, value in tags.items()])
-
-
-def _name_in_comment(run_id: str) -> None:
-    job = exact_job_id(os.environ)
-    # The comment is free text with newlines in it: a separator that nobody can guess ends it.
-    separator = f"~{secrets.token_hex(12)}"
-    held = comment_in(_slurm("squeue", "-h", "-j", job, "-O", f"Comment:{separator}"), separator)
-    wanted = merged(held, run_id)
-    if wanted != held:
-        _slurm("scontrol", "update", f"JobId={job}", f"Comment={wanted}")
-
-
-def _slurm(*argv: str) -> str:
-    done = subprocess.run(
-        argv, capture_output=True, text=True, errors="surrogateescape", timeout=_COMMAND_S, check=True
-    )
-    return done.stdout
 
 
 def _say(text: str) -> None:

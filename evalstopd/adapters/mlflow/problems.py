@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from evalstopd.errors import EvalstopError, PastCaps, Unavailable
+from evalstopd.errors import EvalstopError, PastCaps, Rejected, Unavailable
 
 _SHOWN = 160
 UNKNOWN_RUN = "unknown run"
@@ -12,6 +12,14 @@ NO_PERMISSION = "no permission"
 
 class Unreachable(Unavailable):
     """No connection, no such workspace, or an overloaded server: this concerns every run of the pass."""
+
+
+class LockedOut(Unreachable):
+    """Our login is not taken (HTTP 401), or opens nothing: no run's fault, and over as soon as it is taken again."""
+
+
+class Forbidden(Rejected):
+    """We may not see this one thing (HTTP 403); of all that is asked for it is our own right that is missing."""
 
 
 class Busy(Unreachable):

@@ -17,6 +17,7 @@ from evalstopd.adapters.mlflow.points import Caps
 from evalstopd.adapters.mlflow.problems import one_line
 from evalstopd.adapters.mlflow.quarantine import Quarantine
 from evalstopd.adapters.mlflow.readings import Whole, reading, series_of
+from evalstopd.adapters.mlflow.rights import Rights
 from evalstopd.adapters.mlflow.roster import Roster
 from evalstopd.core.binding import RunFacts
 from evalstopd.core.datasets import needs_telling
@@ -80,6 +81,7 @@ class MlflowSource:
         briefly = replace(caps, seconds=min(caps.seconds, self._pace.seconds * _SHARE / 2))
         self._labels = Labels(self._pace.workers, briefly)
         self._quarantine = Quarantine()
+        self._rights = Rights()
         self._roster = Roster(Footing() if ways.search else None, self._pace.workers, now_s)
 
     def read(self, queries: Sequence[RunQuery]) -> Mapping[RunQuery, RunReading | EvalstopError]:
@@ -100,7 +102,7 @@ class MlflowSource:
         for batch in (*batches, last):
             found |= self._read(now, batch, mixed)
         found |= self._told_apart(now, mixed)
-        readings = self._quarantine.judged(found, self._clock.now_s())
+        readings = self._quarantine.judged(self._rights.judged(now, found), self._clock.now_s())
         return {**readings, **held}
 
     def _read(

@@ -4,7 +4,7 @@ import base64
 import json
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from demo.rig.mlflow_server import MlflowServer
 
 from evalstopd.adapters.mlflow.gate import ServerGate
 from evalstopd.adapters.mlflow.http import Http
+from evalstopd.adapters.mlflow.problems import Forbidden, LockedOut
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.adapters.mlflow.source import MlflowSource, Ways
 from evalstopd.core.binding import RunFacts, Trust, proof_of
@@ -36,10 +37,13 @@ def http(settings: Server) -> Iterator[Http]:
     http.close()
 
 
-def call(server: MlflowServer, user: str, path: str, body: Mapping[str, object], version: str = "2.0") -> Any:
+def call(
+    server: MlflowServer, user: str, path: str, body: Mapping[str, object], version: str = "2.0", method: str = "POST"
+) -> Any:
     login = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
     headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
-    request = urllib.request.Request(f"{server.uri}/api/{version}/mlflow{path}", json.dumps(body).encode(), headers)
+    address = f"{server.uri}/api/{version}/mlflow{path}"
+    request = urllib.request.Request(address, json.dumps(body).encode(), headers, method=method)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -79,6 +83,44 @@ def test_every_way_of_reading_logs_in_and_one_closed_run_costs_no_other(guarded:
         assert [len(each.points) for each in found.values() if isinstance(each, RunReading)] == [3]
         assert [query.run_id for query, each in found.items() if isinstance(each, Rejected)] == [closed]
     http.close()
+
+
+def test_a_password_that_was_changed_is_trouble_of_the_server_and_over_once_it_is_put_back(guarded: MlflowServer):
+    call(guarded, "admin", "/users/create", {"username": "changed", "password": PASSWORD})
+    queries = [RunQuery(_run_with_points(guarded), "m") for _ in range(5)]
+    http = Http(Server(guarded.uri, timeout_s=30, username="changed", password=PASSWORD))
+    source = MlflowSource(http, FixedClock())
+    assert _kinds(source, queries) == {RunReading}
+    _set_password(guarded, "changed", f"{PASSWORD} of tomorrow")
+    answers = source.read(queries).values()
+    assert not any(isinstance(each, RunReading | Rejected) for each in answers)
+    assert any("(HTTP 401): look at mlflow.username and mlflow.password" in str(each) for each in answers)
+    _set_password(guarded, "changed", PASSWORD)
+    assert _kinds(source, queries) == {RunReading}
+    http.close()
+
+
+def test_rights_that_are_all_gone_are_trouble_of_the_server_and_those_of_one_run_are_not(guarded: MlflowServer):
+    call(guarded, "admin", "/users/create", {"username": "fallen", "password": PASSWORD})
+    runs = [_run_with_points(guarded) for _ in range(3)]
+    http = Http(Server(guarded.uri, timeout_s=30, username="fallen", password=PASSWORD))
+    source = MlflowSource(http, FixedClock())
+    assert _kinds(source, [RunQuery(each, "m") for each in runs]) == {RunReading}
+    _close(guarded, runs[0], "fallen")
+    assert _kinds(source, [RunQuery(runs[0], "m")]) == {Forbidden}
+    for each in runs[1:]:
+        _close(guarded, each, "fallen")
+    assert _kinds(source, [RunQuery(each, "m") for each in runs]) == {LockedOut}
+    assert _kinds(source, [RunQuery(runs[0], "m")]) == {LockedOut}
+    http.close()
+
+
+def _kinds(source: MlflowSource, queries: Sequence[RunQuery]) -> set[type]:
+    return {type(each) for each in source.read(queries).values()}
+
+
+def _set_password(server: MlflowServer, user: str, password: str) -> None:
+    call(server, "admin", "/users/update-password", {"username": user, "password": password}, method="PATCH")
 
 
 def _run_with_points(server: MlflowServer) -> str:

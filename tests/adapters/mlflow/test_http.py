@@ -6,7 +6,8 @@ import time
 import pytest
 
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.problems import Busy, Silent, TooLong, Unreachable
+from evalstopd.adapters.mlflow.problems import Busy, Forbidden, LockedOut, Silent, TooLong, Unreachable
+from evalstopd.adapters.mlflow.refusals import AJAX
 from evalstopd.adapters.mlflow.server import Server
 from evalstopd.errors import EvalstopError, Rejected, Unavailable
 from tests.adapters.mlflow import standin
@@ -84,11 +85,17 @@ def test_an_answer_that_is_not_mlflows_is_unavailable(reply: Reply):
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, Rejected), (403, Rejected), (408, Silent), (429, Busy), (502, Silent), (503, Unreachable),
+    [(401, LockedOut), (403, Forbidden), (408, Silent), (429, Busy), (502, Silent), (503, Unreachable),
      (504, Silent)],
 )  # fmt: skip
 def test_each_status_has_its_kind(status: int, kind: type[EvalstopError]):
     assert type(failure_of(raw(HTML, status))) is kind
+
+
+def test_a_login_that_only_a_pages_own_route_does_not_take_is_no_trouble_of_the_whole_server():
+    with Standin(lambda asked: raw(HTML, 401)) as server, pytest.raises(Unavailable, match="HTTP 401") as caught:
+        Http(Server(server.uri)).get(f"{AJAX}/metrics/get-history-bulk", {})
+    assert type(caught.value) is Unavailable
 
 
 def test_no_permission_is_said_although_the_server_is_healthy():
@@ -100,6 +107,36 @@ def test_no_permission_is_said_although_the_server_is_healthy():
 def test_an_unknown_run_is_rejected():
     error = failure_of(plain({"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "Run 'x' not found"}, 404))
     assert (type(error), str(error)) == (Rejected, "unknown run")
+
+
+@pytest.mark.parametrize(
+    ("reply", "what"),
+    [
+        (raw(b"not found", 404), "HTTP 404, nothing is there"),
+        (raw(HTML, 404), "HTTP 404, nothing is there"),
+        (raw(b"", 302, "Location: https://login/?secret=s3cret"), "HTTP 302, on to another address"),
+        (raw(b"", 307, "Location: /login"), "HTTP 307, on to another address"),
+        (raw(HTML), "a page for people, a login's perhaps"),
+        (raw(b" \n<!doctype html>"), "a page for people, a login's perhaps"),
+    ],
+)
+def test_what_is_not_mlflows_api_is_said_with_the_setting_and_the_address(reply: Reply, what: str):
+    with Standin(lambda asked: reply) as server:
+        where = server.uri.replace("://", "://ada:s3cret@") + "/mlflwo"
+        said = str(failure(where))
+    assert said.startswith(f"MLflow at {server.uri}/mlflwo: {what}")
+    assert said.endswith(": this is not MLflow's API, so look at mlflow.tracking_uri")
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize("path", [f"{AJAX}/metrics/get-history-bulk", "/metrics/get-history-bulk-interval"])
+def test_a_call_that_is_not_documented_and_not_there_says_nothing_of_the_address(path: str):
+    with Standin(lambda asked: raw(HTML, 404)) as server, pytest.raises(Unavailable, match=r"HTTP 404$"):
+        Http(Server(server.uri)).get(path, {})
+
+
+def test_what_is_half_an_answer_is_no_page():
+    assert str(failure_of(raw(b'{"run": '))).endswith(": the answer is not JSON")
 
 
 def test_mlflows_own_reason_is_told_escaped_and_cut():

@@ -14,7 +14,7 @@ from demo.rig.mlflow_server import MlflowServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstopd.adapters.mlflow import plugin
+from evalstopd.adapters.mlflow import job_comment, plugin
 from evalstopd.core.mac import SiteKey, job_secret
 from evalstopd.core.model import Job, Phase
 from evalstopd.ports import RunReading
@@ -55,37 +55,37 @@ for thread in threading.enumerate():
     ],
 )
 def test_the_comment_names_one_run_and_keeps_the_rest(comment: str, merged: str):
-    assert plugin.merged(comment, "new") == merged
+    assert job_comment.merged(comment, "new") == merged
 
 
 @given(st.lists(st.sampled_from(["evalstop=keep", "x", "mlflow_run=old", "é=ü", "mlflow_run="]), max_size=6))
 def test_naming_the_run_twice_is_naming_it_once(words: list[str]):
-    once = plugin.merged(";".join(words), "new")
+    once = job_comment.merged(";".join(words), "new")
     kept = [word for word in words if not word.startswith("mlflow_run=")]
 
-    assert plugin.merged(once, "new") == once
+    assert job_comment.merged(once, "new") == once
     assert once.replace(";", " ").split() == ["mlflow_run=new", *kept]
 
 
 @pytest.mark.parametrize("run_id", ["", "a b", "a;evalstop=off", "a\n", "x" * 65])
 def test_an_id_that_would_forge_words_is_refused(run_id: str):
     with pytest.raises(ValueError, match="does not fit"):
-        plugin.merged("", run_id)
+        job_comment.merged("", run_id)
 
 
 @pytest.mark.parametrize("output", ["", "\n", "one~R\ntwo~R\n", "cut off"])
 def test_any_other_number_of_jobs_is_refused(output: str):
-    assert plugin.comment_in("a\n9|RUNNING b~R\n", "~R") == "a\n9|RUNNING b"
-    assert plugin.comment_in("(null)~R\n", "~R") == ""
+    assert job_comment.comment_in("a\n9|RUNNING b~R\n", "~R") == "a\n9|RUNNING b"
+    assert job_comment.comment_in("(null)~R\n", "~R") == ""
     with pytest.raises(ValueError, match="exactly one job"):
-        plugin.comment_in(output, "~R")
+        job_comment.comment_in(output, "~R")
 
 
 def test_a_task_is_addressed_alone():
     """The last task's raw id is the array's: it must not be used."""
     task = {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
-    assert plugin.exact_job_id(task) == "7_3"
-    assert plugin.exact_job_id({"SLURM_JOB_ID": "8"}) == "8"
+    assert job_comment.exact_job_id(task) == "7_3"
+    assert job_comment.exact_job_id({"SLURM_JOB_ID": "8"}) == "8"
 
 
 def test_a_run_of_another_job_is_taken_only_when_told_to():
@@ -227,7 +227,7 @@ print(run.info.run_id)
 def test_a_run_made_by_the_client_is_sealed_by_one_line(tracker: Tracker, site_packages: Path):
     script = """
 import mlflow
-from evalstopd.adapters.mlflow import plugin
+from evalstopd.adapters.mlflow import job_comment, plugin
 run_id = mlflow.MlflowClient().create_run("0").info.run_id
 assert plugin.link(run_id)
 print(run_id)

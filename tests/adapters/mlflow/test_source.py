@@ -16,6 +16,7 @@ from tests.adapters.mlflow import standin
 from tests.adapters.mlflow.small_mlflow import SmallMlflow
 from tests.adapters.mlflow.standin import Asked, Reply, Standin, closed_port, plain, point_json, raw, run_json
 from tests.adapters.mlflow.tracker import FixedClock
+from tests.fakes.world import FakeClock
 
 # For servers that hang; a slow machine must not take a good answer for silence.
 LIMIT_S = 0.5
@@ -149,6 +150,21 @@ def test_a_pass_ends_when_its_time_is_over(server: Standin):
     took_s, readings = timed(source_of(server.uri, LIMIT_S, seconds=0.5), MANY)
     assert took_s < 0.5 + 3 * LIMIT_S
     assert any("in all" in str(answer) for answer in readings.values())
+
+
+def test_a_run_past_the_caps_is_asked_for_ever_more_rarely(server: Standin):
+    """In passes half a minute apart: after one minute, two, four and eight, and then each quarter of an hour."""
+    server.script = lambda asked: TROUBLES["flood"] if "metric_key" in asked.query else good(asked)
+    clock = FakeClock(0.0)
+    http = Http(Server(server.uri, timeout_s=PATIENT_S))
+    source = MlflowSource(http, clock, Caps(points=50), None, ALONE)
+    asked_at = []
+    for clock.time_s in range(0, 3_600, 30):
+        server.asked.clear()
+        assert isinstance(source.read(MANY[:1])[MANY[0]], PastCaps)
+        asked_at += [clock.time_s] if server.asked else []
+    assert asked_at == [0, 60, 180, 420, 900, 1_800, 2_700]
+    http.close()
 
 
 def test_a_run_that_was_deleted_says_so(server: Standin):

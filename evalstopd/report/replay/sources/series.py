@@ -8,10 +8,10 @@ from evalstopd.core.binding import CLUSTER_TAG, JOB_ID_TAG
 from evalstopd.core.curve import curve, per_step
 from evalstopd.core.logged import completed, is_beside
 from evalstopd.core.model import Mode, Point
+from evalstopd.core.naming import spoken_for
 from evalstopd.report.replay.history import History, JobTag
 from evalstopd.report.replay.labels import labels
 
-_LESS_IS_BETTER = re.compile(r"(^|[/_.-])(loss|error|err|perplexity|ppl|wer|cer|mse|mae|rmse)([/_.-]|$)", re.IGNORECASE)
 _HELD_OUT = re.compile(r"(^|[/_.-])(eval|val|valid|validation|test|dev|heldout|held_out|gold)([/_.-]|$)", re.IGNORECASE)
 _SPEED = re.compile(r"(runtime|per_second|epoch|_time|learning_rate)", re.IGNORECASE)
 _COUNT = re.compile(r"(_n|_items|samples|example_count)$", re.IGNORECASE)
@@ -49,7 +49,7 @@ def histories(origin: Origin, series: Mapping[str, Sequence[Point]], pick: Pick)
     Without a name, the primary metric is the first in the alphabet that is not a loss.
     """
     keys = sorted(key for key in series if wanted(key, pick, series))
-    chosen = next((key for key in keys if not _LESS_IS_BETTER.search(key)), keys[0] if keys else "")
+    chosen = next((key for key in keys if guessed_mode(key) is Mode.MAX), keys[0] if keys else "")
     for key in keys:
         points = per_step(completed(key, series[key], series, lambda name: series[name], pick.items), ended=True)
         if len(points) >= _FEWEST:
@@ -79,8 +79,8 @@ def job_of(tags: Mapping[str, str]) -> JobTag | None:
 
 
 def guessed_mode(metric: str) -> Mode:
-    """Return the direction that a metric's name speaks for."""
-    return Mode.MIN if _LESS_IS_BETTER.search(metric) else Mode.MAX
+    """Return the direction to replay a metric by: lower is better where any word of its name says so."""
+    return Mode.MIN if Mode.MIN in spoken_for(metric) else Mode.MAX
 
 
 def wanted(key: str, pick: Pick, names: Collection[str]) -> bool:
