@@ -193,7 +193,8 @@ def tick(
 
 @app.command()
 def check(config: Config = None, as_json: AsJson = False) -> None:
-    """Say in plain words whether everything the daemon needs is there. Changes nothing."""
+    """Say in plain words whether everything the daemon needs is there; exit codes as of `run`. Changes nothing."""
+    from evalstopd.checks import worst
     from evalstopd.report.text import plain
     from evalstopd.settings import load_settings, settings_source
     from evalstopd.wiring.checks.every import make_checks
@@ -206,7 +207,7 @@ def check(config: Config = None, as_json: AsJson = False) -> None:
             f"{'ok ' if each.good else 'BAD'}  {each.what}: {plain(each.text, 1000)}" for each in results
         ),
     )
-    raise typer.Exit(0 if all(each.good for each in results) else 1)
+    raise typer.Exit(worst(results))
 
 
 @app.command()

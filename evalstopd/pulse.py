@@ -15,7 +15,8 @@ LATE_TICKS = 3
 _LATE_LEAST_S = 60.0
 _LONGEST = 500
 _NONE: Mapping[str, Lease] = MappingProxyType({})
-_LEADS, _WAITS, _ENDED, _GONE = "leads", "stands by", "has ended", "is gone"
+_LEADS, _WAITS, _ENDED = "leads", "stands by", "has ended"
+_CLAIMS, _GONE = "leads no cluster", "is gone"
 
 
 @dataclass(slots=True)
@@ -62,7 +63,8 @@ class NotePulse:
 class PulseRow:
     """One daemon as it is shown: seconds since its last pass and its last good one (None: none yet).
 
-    `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over), `has ended` (it was told to) or
+    `role` is `leads`, `stands by`, `led` (the lease has gone to another, or is over), `leads no cluster` (it has the
+    lease, and another lease's leader the cluster, or Slurm has not answered yet), `has ended` (it was told to) or
     `is gone` (its process has ended without that).
     """
 
@@ -122,7 +124,7 @@ def _role(pulse: Pulse, leases: Mapping[str, Lease]) -> str:
     if lease is None or not pulse.holder:
         return _LEADS if pulse.leads else _WAITS
     if lease.left_s > 0 and lease.holder == pulse.holder:
-        return _LEADS
+        return _LEADS if lease.cluster else _CLAIMS
     return "led" if pulse.leads else _WAITS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from evalstopd.errors import EvalstopError
-from evalstopd.lead.seat import Seat
+from evalstopd.lead.seat import Seat, led_elsewhere
 from evalstopd.loop import Loop, TickReport
 from evalstopd.priorities import told_back
 from evalstopd.settings import Settings
@@ -30,7 +30,7 @@ class Service:
 
     `load` reads the settings, `make` makes a loop of them; both raise an EvalstopError for settings that are wrong.
     `after` is told of each pass: its report, its seconds by `now_s`, and whether this process leads; `ending` is called
-    where the process ends because it was told to.
+    where the process ends because it was told to. `cluster` asks for the name of this process's own one.
     """
 
     load: Callable[[], Settings]
@@ -40,8 +40,10 @@ class Service:
     now_s: Callable[[], float]
     after: list[After] = field(default_factory=list)
     ending: list[Callable[[], None]] = field(default_factory=list)
+    cluster: Callable[[], str] = lambda: ""
     loop: Loop = field(init=False)
     _took_s: float = 0.0
+    _own: str = ""
 
     def __post_init__(self) -> None:
         self.loop = self.make(self.settings)
@@ -64,7 +66,20 @@ class Service:
     def _pass(self) -> TickReport:
         if self.seat.ours:
             return self.loop.tick()
-        return TickReport(good=self.seat.known, counts=Counter(), troubles=(), instead=self.seat.said)
+        astray = self._astray()
+        good, said = self.seat.known and not astray, astray or self.seat.said
+        return TickReport(good=good, counts=Counter(), troubles=(), instead=said)
+
+    def _astray(self) -> str:
+        """Say that who is waited for leads another cluster. The own one's name is asked for once, and only for that."""
+        theirs = self.seat.theirs
+        try:
+            self._own = self._own or (self.cluster() if theirs else "")
+        except EvalstopError:
+            # Whether it is another cluster cannot be told: the next pass asks again.
+            return ""
+        said = led_elsewhere(self.settings.store.lease, theirs, self._own)
+        return f"stands by, and {said}" if said else ""
 
     def reload(self) -> float:
         """Read the settings anew, between two passes; keep the old ones where the new are wrong. Return the period.

@@ -200,7 +200,8 @@ class Situation:
     it waits there until it is released, `later` how the intent's `held_life` ended. `logged_models` tells whether
     a logged model may be what the stop rests on. `unread` says why the run's points were not read, where that is the
     run's own (it is deleted, say), not the tracker's. `back` is where the training began again, or may have, since the
-    decision, at a step that was decided on.
+    decision, at a step that was decided on. `unasked` tells whether the rung is no higher only because the comment has
+    lost the owner's `evalstop=enforce`, on which alone the points of an open server counted.
     """
 
     phase: Phase | None
@@ -220,6 +221,7 @@ class Situation:
     logged_models: bool = False
     unread: str = ""
     back: Return | None = None
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +446,7 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
         (see.killed, "the kill switch is set"),
     )
     reasons = (
-        (see.rung < intent.rung, f"the job's rung is now {see.rung.word}"),
+        (see.rung < intent.rung, _lowered(see)),
         (see.rung > intent.rung, f"{_risen(intent, see.rung)}: its next eval decides anew"),
         (not see.same_terms, "the job is now judged by another rule, metric or dataset"),
         (see.back is not None and see.back.kind is Kind.RESTART, _begun_again(see.back)),
@@ -458,6 +460,11 @@ def _withdrawn(intent: Intent, see: Situation) -> GiveUp | None:
 def _begun_again(back: Return | None) -> str:
     step = back.step if back is not None else ""
     return f"the training began again at step {step}: the evals that were decided on are no longer its own"
+
+
+def _lowered(see: Situation) -> str:
+    why = "the comment no longer says evalstop=enforce: " if see.unasked else ""
+    return f"{why}the job's rung is now {see.rung.word}"
 
 
 def _risen(intent: Intent, rung: Rung) -> str:

@@ -127,6 +127,11 @@ class Standing:
     by_word: bool = False
     named: Named = Named.RUN
 
+    @property
+    def unasked(self) -> bool:
+        """Tell whether nothing but the owner's word is missing for enforce: the settings never trusted the points."""
+        return self.ceiling and not self.terms.trusted
+
     def at_most(self, rung: Rung, why: str) -> "Standing":
         """Return the standing with the rung lowered, where it is higher."""
         return self if self.terms.rung <= rung else Standing(replace(self.terms, rung=rung), why, named=self.named)

@@ -35,6 +35,7 @@ class Lead:
     _known_until_s: float = 0.0
     _said: str = ""
     _claimed: tuple[int, str] = (0, "")
+    _theirs: str = ""
 
     def beat(self) -> bool:
         """Renew the lease, or take it if it is free; tell whether it has just become ours. Never raises for trouble."""
@@ -55,6 +56,11 @@ class Lead:
         """Tell whether the lease is this process's and not over."""
         with self._lock:
             return self._epoch > 0 and self.now_s() < self._until_s
+
+    @property
+    def theirs(self) -> str:
+        """Return the cluster that another process leads under this lease, as far as that was claimed; else nothing."""
+        return self._theirs
 
     @property
     def known(self) -> bool:
@@ -82,6 +88,7 @@ class Lead:
         if self._claimed != wanted:
             self.store.claim(self.name, *wanted)
             self._claimed = wanted
+            self._say(self._how(wanted[0]), logging.INFO)
 
     def resign(self) -> None:
         """Give up the lease, so that the next leader need not wait for its end. Never raises for trouble."""
@@ -98,8 +105,15 @@ class Lead:
         with self._lock:
             self._epoch = lease.epoch if ours else 0
             self._until_s = asked_s + self.lease_s if ours else 0.0
-        words = f"leads, epoch {lease.epoch}" if ours else f"stands by: {lease.holder!a} leads, epoch {lease.epoch}"
-        self._say(words, logging.INFO)
+        self._theirs = "" if ours else lease.cluster
+        waits = f"stands by: {lease.holder!a} leads, epoch {lease.epoch}"
+        self._say(self._how(lease.epoch) if ours else waits, logging.INFO)
+
+    def _how(self, epoch: int) -> str:
+        """Return how the lease's holder stands: who has it leads only once its cluster is no other lease's."""
+        claimed, cluster = self._claimed
+        how = f"leads the cluster {cluster!a}" if claimed == epoch else f"has the lease {self.name!a}"
+        return f"{how}, epoch {epoch}"
 
     def _say(self, words: str, level: int) -> None:
         """Log what is new only."""

@@ -34,11 +34,25 @@ class Seat(Protocol):
     def holder(self) -> str:
         """Return what this process calls itself where several may sit there; else nothing."""
 
+    @property
+    def theirs(self) -> str:
+        """Return the cluster that another process leads from there; nothing where none does, or it is not known."""
+
     def beat(self) -> bool:
         """Take or keep the seat; tell whether it has just become ours."""
 
     def leave(self) -> None:
         """Make room for another."""
+
+
+def led_elsewhere(lease: str, theirs: str, own: str) -> str:
+    """Say that a lease leads another cluster than one's own, which nobody watches under it; else nothing."""
+    if not theirs or not own or theirs == own:
+        return ""
+    return (
+        f"nobody watches the cluster {own!a} under the lease {lease!a}, which leads the cluster {theirs!a}: give each "
+        "cluster a store.lease of its own"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,11 @@ class LeaseSeat:
         """Return the lease's holder, where that is this process."""
         return self.lead.holder
 
+    @property
+    def theirs(self) -> str:
+        """Return which cluster another process leads under the lease."""
+        return self.lead.theirs
+
     def beat(self) -> bool:
         """Renew the lease, or take it if it is free."""
         return self.lead.beat()
@@ -98,6 +117,7 @@ class OwnSeat:
     replaced: Callable[[], bool] = lambda: False
     beat_s: float = 0.0
     holder: str = ""
+    theirs: str = ""
 
     @property
     def ours(self) -> bool:

@@ -9,7 +9,7 @@ from evalstopd.core.caps import Decision
 from evalstopd.core.datasets import dataset_of, fits
 from evalstopd.core.intent import REQUEUED_ENDS, Intent, Situation, State, Step, next_step
 from evalstopd.core.model import Ending, Job, JobKey, Life, Rung, StopAction
-from evalstopd.core.rules import Rules, standing
+from evalstopd.core.rules import Rules, Standing, standing
 from evalstopd.core.watch import Pin, Terms, Watch
 from evalstopd.core.wishes import Wishes, parse_comment
 from evalstopd.core.words import run_tags
@@ -95,7 +95,8 @@ class Scene:
         """Return what is seen of an intent's job; the wishes are those in the comment of this very look."""
         watch = self.watches.get(intent.key)
         wishes = parse_comment(job.comment if job is not None else "")
-        rung = self._rung(watch, wishes, corroborated=bool(intent.evidence.corroborated))
+        now = self._standing(watch, wishes, corroborated=bool(intent.evidence.corroborated))
+        rung = now.terms.rung if now is not None else Rung.OFF
         good_s = watch.reads.good_s if watch is not None else None
         since_s = good_s if good_s is not None else intent.created_s
         return Situation(
@@ -116,6 +117,7 @@ class Scene:
             logged_models=watch is not None and self._terms(watch, wishes).logged_models,
             unread=self._unread(intent.key),
             back=self.back.get(intent.key),
+            unasked=now is not None and now.unasked,
         )
 
     def _unread(self, key: JobKey) -> str:
@@ -135,12 +137,12 @@ class Scene:
         life = intent.held_life
         return self.seen.endings.get(EndingQuery(intent.key.job_id, life)) if life is not None else None
 
-    def _rung(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Rung:
-        """Return the rung that the job has by these wishes, and by what was read of it in this pass."""
+    def _standing(self, watch: Watch | None, wishes: Wishes, *, corroborated: bool) -> Standing | None:
+        """Return how the job stands by these wishes, and by what was read of it in this pass; None if unwatched."""
         if watch is None:
-            return Rung.OFF
+            return None
         now = standing(watch.terms, wishes, self.rules, partition=watch.partition, corroborated=corroborated)
-        return self.seen.at_most(watch, now).terms.rung
+        return self.seen.at_most(watch, now)
 
     def _fresh(self, key: JobKey, watch: Watch | None, wishes: Wishes) -> bool:
         """Tell whether this pass read the run that the job still goes by: its comment's, else the one proven."""

@@ -38,3 +38,8 @@ class Meters(Protocol):
 
     def stands(self, standing: Standing) -> None:
         """Take how things stand."""
+
+
+def not_to_be_had(host: str, port: int, error: OSError) -> str:
+    """Say that the address for scrapes cannot be listened at, and why."""
+    return f"metrics.port: {host} port {port} cannot be listened at: {error.strerror or error}"

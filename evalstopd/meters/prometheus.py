@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from evalstopd.core.intent import State
-from evalstopd.errors import Unavailable
+from evalstopd.errors import Misconfigured
 from evalstopd.loop import TickReport
-from evalstopd.meters.port import Standing
+from evalstopd.meters.port import Standing, not_to_be_had
 
 _ACTS = (
     "planned", "warned", "warned early", "pinned", "promoted", "signalled", "cancelled", "held", "confirmed", "undone",
@@ -100,12 +100,12 @@ class PrometheusMeters:
     def serve(self, host: str, port: int) -> int:
         """Answer scrapes from a thread of its own until the process ends; return the port (0 asks for a free one).
 
-        Raises Unavailable where the address cannot be listened at.
+        Raises Misconfigured where the address cannot be listened at.
         """
         try:
             server, _ = start_http_server(port, addr=host, registry=self.registry)
         except OSError as error:
-            raise Unavailable(f"metrics: {host} port {port} cannot be listened at: {error.strerror}") from error
+            raise Misconfigured(not_to_be_had(host, port, error)) from error
         return server.server_port
 
     def _counted(self, report: TickReport) -> None:

@@ -8,11 +8,15 @@ from evalstopd.ports.store import Changes
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who leads: `epoch` counts the leaders there were, `left_s` is how long it lasts (negative: over)."""
+    """Who leads: `epoch` counts the leaders there were, `left_s` is how long it lasts (negative: over).
+
+    `cluster` is the one that was last claimed under it; empty where none is.
+    """
 
     holder: str
     epoch: int
     left_s: float
+    cluster: str = ""
 
 
 class Leases(Protocol):

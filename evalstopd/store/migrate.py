@@ -39,7 +39,20 @@ def check(url: str) -> None:
     """Raise Fatal unless the store has this program's version, Misconfigured where it lies or is made wrongly."""
     parsed = parse(url)
     _check_place(parsed)
-    require(current(url), parsed)
+    found = current(url)
+    if found is None:
+        _require_file(parsed)
+    require(found, parsed)
+
+
+def _require_file(url: URL) -> None:
+    """Raise Fatal where there is no file: after a slip in the path an upgrade would make a second store."""
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        raise Fatal(
+            f"there is no file at {shown(url)} (store.url): `evalstopd db upgrade` makes a new store there; if there "
+            "should be one already, the path is another"
+        )
 
 
 def check_whole(url: str, *, indexes: bool = True) -> None:

@@ -50,7 +50,7 @@ def unclaimed(held: Held) -> Held:
 
 def lease_of(held: Held, now_s: float) -> Lease:
     """Return a kept lease as the port has it."""
-    return Lease(held.holder, held.epoch, held.until_s - now_s)
+    return Lease(held.holder, held.epoch, held.until_s - now_s, held.cluster)
 
 
 def require_epoch(held: Held | None, epoch: int) -> None:

@@ -20,7 +20,7 @@ from evalstopd.wiring.loop import make_loop
 from evalstopd.wiring.meters import make_meters
 from evalstopd.wiring.pulses import note_pulses
 from evalstopd.wiring.seat import make_seat, seated
-from evalstopd.wiring.slurm import make_past_jobs
+from evalstopd.wiring.slurm import make_past_jobs, own_cluster
 from evalstopd.wiring.store import make_store
 
 
@@ -37,6 +37,7 @@ def make_service(settings: Settings, load: Callable[[], Settings], stopping: thr
         return loop if meters is None else replace(loop, ports=measured(loop.ports, meters, boottime_s))
 
     service = Service(load, make, settings, seat, boottime_s)
+    service.cluster = lambda: own_cluster(service.settings)
     note_pulses(service, store)
     service.after.append(habits)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))

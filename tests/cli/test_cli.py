@@ -241,6 +241,31 @@ def test_a_store_that_is_not_there_says_how_to_make_it(run: Run, tmp_path: Path)
         assert done.returncode == 70
 
 
+@pytest.mark.parametrize(
+    ("mlflow", "store", "code"),
+    [
+        ('tracking_uri = "no address"', "store.db", 78),
+        ('tracking_uri = "http://127.0.0.1:9"\ndatabase = "mysql://h/m"', "store.db", 78),
+        ('tracking_uri = "http://127.0.0.1:9"', "none.db", 70),
+        ('tracking_uri = "no address"', "none.db", 78),
+        ('tracking_uri = "http://127.0.0.1:9"', "store.db", 1),
+    ],
+)
+def test_check_ends_with_the_code_with_which_the_daemon_would_not_start_else_with_one(
+    run: Run, tmp_path: Path, mlflow: str, store: str, code: int
+) -> None:
+    migrate.upgrade(f"sqlite:///{tmp_path}/store.db")
+    path = tmp_path / "evalstopd.toml"
+    text = f'[slurm]\npath = "{tmp_path}"\n[store]\nurl = "sqlite:///{tmp_path}/{store}"\n[mlflow]\n{mlflow}\n'
+    path.write_text(text)
+    done = run("check", "--config", str(path))
+
+    assert done.returncode == code
+    assert "BAD" in done.stdout
+    if code == 78 and store == "store.db":
+        assert run("run", "--config", str(path)).returncode == code
+
+
 def test_an_unknown_job_is_explained_away(run: Run, config: Path) -> None:
     done = run("explain", "99", "--config", str(config))
 

@@ -119,6 +119,16 @@ class LeaseContract:
 
         assert (store.leading(HOSTILE), store.leading(CLUSTER)) == (("one",), (HOSTILE,))
 
+    def test_who_waits_is_told_which_cluster_is_led_and_so_is_who_looks(self, store: LedStore) -> None:
+        epoch = store.take("one", "a", LONG_S).epoch
+        assert store.take("one", "b", LONG_S).cluster == ""
+        store.claim("one", epoch, HOSTILE)
+        found = store.leader("one")
+
+        assert store.take("one", "b", LONG_S).cluster == HOSTILE
+        assert found is not None
+        assert found.cluster == HOSTILE
+
     def test_to_claim_again_or_after_a_take_over_under_the_same_name_is_no_harm(self, store: LedStore) -> None:
         old = store.take("one", "a", SHORT_S).epoch
         store.claim("one", old, CLUSTER)

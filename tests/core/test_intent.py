@@ -413,6 +413,10 @@ def test_a_move_is_dated_and_changes_nothing_else() -> None:
         ({"phase": Phase.ENDED}, "the job no longer runs"),
         ({"killed": True}, "the kill switch is set"),
         ({"rung": Rung.OBSERVE}, "the job's rung is now observe"),
+        (
+            {"rung": Rung.WARN, "unasked": True},
+            "the comment no longer says evalstop=enforce: the job's rung is now warn",
+        ),
         ({"same_terms": False}, "the job is now judged by another"),
         ({"best_step": 9}, "a new best score at step 9"),
         ({"stale": True}, "its evals could not be read"),

@@ -145,14 +145,16 @@ class FakeTracker:
     def _naming(self, cluster: str, raw_id: str) -> tuple[RunFacts, ...] | EvalstopError:
         if self.down:
             return Unavailable("MLflow does not answer")
-        found = tuple(
-            self._facts(run_id, run)
+        found = [
+            run_id
             for run_id, run in self.runs.items()
             if run.status == "RUNNING"
             and not run.deleted
             and (run.tags.get("slurm.job_id"), run.tags.get("slurm.cluster")) == (raw_id, cluster)
-        )
-        return found if len(found) <= 20 else PastCaps("more than 20 running runs call themselves this job's")
+        ]
+        if len(found) > 20:
+            return PastCaps("more than 20 running runs call themselves this job's")
+        return tuple(self._facts(run_id, self.runs[run_id]) for run_id in found)
 
     def _facts(self, run_id: str, run: FakeRun) -> RunFacts:
         used = [model for other in self.runs.values() if other is not run for model in other.models.values()]

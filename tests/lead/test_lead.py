@@ -75,7 +75,7 @@ def test_who_still_waits_for_an_answer_when_the_lease_is_over_does_not_say_that_
         lead.beat()
         seat = LeaseSeat(lead)
         store.clock[0] = 9.9
-        assert (seat.known, seat.said.partition(" ")[0]) == (True, "leads," if holder == "me" else "stands")
+        assert (seat.known, seat.said.partition(" ")[0]) == (True, "has" if holder == "me" else "stands")
         store.clock[0] = 10.0
 
         assert (seat.ours, seat.known) == (False, False)
@@ -184,9 +184,44 @@ def test_of_two_lease_names_for_one_cluster_one_leads_and_the_other_touches_noth
     assert store.points([each.key for each in store.recent(10)]) == {}
     assert not report.good
     assert "under the lease 'one' 'a' leads the cluster" in report.summary
+    assert (first.said, second.said) == ("leads the cluster 'c', epoch 1", "has the lease 'two', epoch 1")
     first.resign()
     play(world, passes(world, second), "r2")
     assert world.cluster.cancelled == [("2", 0)]
+
+
+def waiting_for(led: str, cluster: Callable[[], str]) -> Service:
+    """Return who stands by on a store on which another process leads a cluster under the same lease."""
+    store = SlowStore(leading_by={"pair": Lease("other", 1, 10.0, led)})
+    lead = lead_of(store)
+    lead.beat()
+    service = passes(World(store=store), lead)
+    service.cluster = cluster
+    return service
+
+
+def test_who_stands_by_for_the_leader_of_another_cluster_says_that_its_own_is_watched_by_nobody() -> None:
+    asked = []
+    service = waiting_for("evt4", lambda: asked.append(1) or "evt4b")  # type: ignore[func-returns-value]
+    reports = [service.tick() for _ in range(3)]
+
+    assert [each.good for each in reports] == [False] * 3
+    (said,) = {each.summary for each in reports}
+    assert said.startswith("stands by, and nobody watches the cluster 'evt4b' under the lease 'evalstopd', which leads")
+    assert said.endswith("the cluster 'evt4': give each cluster a store.lease of its own")
+    assert asked == [1], "Slurm is asked once what its cluster is called"
+
+
+def silent() -> str:
+    raise Unavailable("slurmctld is down")
+
+
+@pytest.mark.parametrize(("led", "cluster"), [("evt4", lambda: "evt4"), ("", lambda: "evt4b"), ("evt4", silent)])
+def test_who_stands_by_for_its_own_cluster_or_cannot_tell_is_well(led: str, cluster: Callable[[], str]) -> None:
+    report = waiting_for(led, cluster).tick()
+
+    assert report.good
+    assert report.summary == "stands by: 'other' leads, epoch 1"
 
 
 def test_which_cluster_is_led_is_asked_of_the_store_once_in_an_epoch() -> None:

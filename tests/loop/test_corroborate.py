@@ -148,6 +148,20 @@ def test_an_owner_who_writes_warn_during_the_notice_is_heeded() -> None:
     assert ("abandoned", "the job's rung is now warn") in events(world)
 
 
+def test_an_owner_who_writes_something_else_over_evalstop_enforce_is_told_that_this_is_what_was_lost() -> None:
+    world = World(replace(OPEN, notice_s=100.0))
+    job = world.train("r1")
+    world.cluster.set_comment(job, "mlflow_run=r1 evalstop=enforce")
+    play(world, job, RISE_AND_FALL)
+    assert intents(world) == [(job, State.WARNED)]
+    world.cluster.set_comment(job, "mlflow_run=r1 my best run so far")
+    world.keeper.down = True
+    world.tick(200.0)
+
+    assert world.cluster.cancelled == []
+    assert ("abandoned", "the comment no longer says evalstop=enforce: the job's rung is now warn") in events(world)
+
+
 def test_what_was_said_early_on_the_warn_rung_is_no_notice_for_the_stop() -> None:
     world = World(replace(OPEN, notice_s=100.0))
     job = world.train("r1")

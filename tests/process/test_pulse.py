@@ -126,7 +126,7 @@ def test_who_only_stands_by_is_not_enough_nor_who_never_had_a_good_pass() -> Non
 def test_a_lease_says_who_leads_for_who_was_killed_says_so_for_ever() -> None:
     was = replace(PULSE, holder="a:7:x")
     now = replace(PULSE, name="evalstopd@b", holder="b:8:y", leads=False)
-    rows = pulse_rows([was, now], 1000.0, 30.0, {"evalstopd": Lease("b:8:y", 2, 10.0)})
+    rows = pulse_rows([was, now], 1000.0, 30.0, {"evalstopd": Lease("b:8:y", 2, 10.0, "c")})
     assert [(row.name, row.role) for row in rows] == [("evalstopd@b", "leads"), ("evalstopd@a", "led")]
     assert alive(rows)
     over = pulse_rows([was, now], 1000.0, 30.0, {"evalstopd": Lease("a:7:x", 1, -0.1)})
@@ -134,9 +134,17 @@ def test_a_lease_says_who_leads_for_who_was_killed_says_so_for_ever() -> None:
     assert not alive(over)
     other = replace(was, name="other@a", holder="a:9:z")
     both = pulse_rows(
-        [other, now], 1000.0, 30.0, {"other": Lease("a:9:z", 1, 5.0), "evalstopd": Lease("b:8:y", 2, 5.0)}
+        [other, now], 1000.0, 30.0, {"other": Lease("a:9:z", 1, 5.0, "c"), "evalstopd": Lease("b:8:y", 2, 5.0, "d")}
     )
     assert [row.role for row in both] == ["leads", "leads"], "each lease has a leader of its own"
+
+
+def test_who_has_a_lease_under_which_it_may_lead_no_cluster_is_not_said_to_lead() -> None:
+    refused = replace(PULSE, holder="a:7:x", good_s=None, summary="nothing is done: under the lease 'one' 'b' leads")
+    rows = pulse_rows([refused], 1000.0, 30.0, {"evalstopd": Lease("a:7:x", 1, 10.0)})
+
+    assert told(rows)[0].startswith("BAD  evalstopd@a (pid 7, 1) leads no cluster: no good pass yet")
+    assert not alive(rows)
 
 
 def test_who_stands_by_and_is_late_is_missed_and_who_was_told_to_end_is_not() -> None:

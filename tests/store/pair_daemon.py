@@ -63,6 +63,7 @@ def main() -> None:
     store = make_store(settings)
     after: list[After] = [] if meters is None else [AfterPass(meters, store, time.time)]
     service = Service(lambda: load_settings(None), make, settings, seat, time.monotonic, after)
+    service.cluster = lambda: Shared(world, "cluster").queue().cluster
     note_pulses(service, store)
     service.after.append(Hourly(store, lambda: service.settings, lambda: service.loop))
     Daemon(service.tick, settings.daemon.tick_s, stopping, seat.beat, seat.beat_s, service.reload, service.follow).run()

@@ -16,8 +16,8 @@ from tests.fakes.world import FakeGate
 Parts = dict[str, Any]
 
 
-def make_world(file: Path) -> None:
-    parts: Parts = {"cluster": FakeCluster(time.time), "tracker": FakeTracker(), "keeper": FakeKeeper()}
+def make_world(file: Path, cluster: str = "c") -> None:
+    parts: Parts = {"cluster": FakeCluster(time.time, name=cluster), "tracker": FakeTracker(), "keeper": FakeKeeper()}
     file.write_bytes(pickle.dumps(parts | {"gate": FakeGate()}))
 
 

@@ -63,14 +63,17 @@ def test_the_program_asks_for_the_newest_revision() -> None:
 
 def test_an_empty_store_is_named_with_the_command_that_helps(empty_url: str) -> None:
     """One line, for the check and for a store that is opened all the same."""
+    if empty_url.startswith("sqlite"):
+        Path(empty_url.removeprefix("sqlite:///")).touch()
     with pytest.raises(Fatal, match=r"^the store at \S+ is empty, .* needs version 0001: run `evalstopd db upgrade`$"):
         migrate.check(empty_url)
 
 
-def test_a_missing_sqlite_file_is_empty_to_the_check_and_is_not_made(tmp_path: Path) -> None:
-    """Looking at a store must not bring a file into being."""
+def test_a_missing_sqlite_file_is_named_by_the_check_and_is_not_made(tmp_path: Path) -> None:
+    """Looking at a store must not bring a file into being, nor may a slip in its path look like an empty store."""
     url = f"sqlite:///{tmp_path}/none.db"
-    with pytest.raises(Fatal, match="empty"):
+    words = r"^there is no file at sqlite:///\S+none.db \(store.url\): `evalstopd db upgrade` makes a new store there"
+    with pytest.raises(Fatal, match=words):
         migrate.check(url)
     with pytest.raises(Unavailable, match="unable to open"):
         SqlStore(url).book("alpha")

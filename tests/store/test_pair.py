@@ -14,7 +14,7 @@ import pytest
 from evalstopd.core.intent import State
 from evalstopd.core.model import Phase
 from evalstopd.ports import Lease
-from evalstopd.pulse import pulse_rows
+from evalstopd.pulse import pulse_rows, told
 from evalstopd.store import migrate
 from evalstopd.store.sql import SqlStore
 from tests.fakes.world import RISE_AND_FALL
@@ -54,11 +54,11 @@ class Pair:
         self.gate.mkdir()
         make_world(self.world)
 
-    def start(self, name: str, lease: str = "evalstopd") -> None:
+    def start(self, name: str, lease: str = "evalstopd", world: Path | None = None) -> None:
         config = self.folder / f"{name}.toml"
         store = f'[store]\nurl = "{self._urls[name]}"\nlease = "{lease}"\nlease_s = {LEASE_S}\n'
         config.write_text(SETTINGS + store)
-        command = [sys.executable, "-u", str(PROGRAM), str(self.world), str(self.gate) if name == "a" else "-"]
+        command = [sys.executable, "-u", str(PROGRAM), str(world or self.world), str(self.gate) if name == "a" else "-"]
         root = Path(__file__).parents[2]
         paths = os.pathsep.join(str(root / each) for each in (".", "sim", "migrations", "examples"))
         with self.log(name).open("ab") as out:
@@ -229,6 +229,30 @@ def test_under_another_leases_name_nobody_acts_on_a_cluster_while_its_leader_liv
 
     assert pair.cancelled() == [(job, 0)]
     assert pair.requests() == 1
+
+
+@pytest.mark.slow
+def test_who_waits_under_the_lease_of_another_cluster_says_that_its_own_is_watched_by_nobody(pair: Pair) -> None:
+    """Said in its log and in its row of the daemons, and over once it has a lease of its own."""
+
+    def standing_by() -> list[str]:
+        rows = pulse_rows(
+            pair.store.pulses(), time.time(), TICK_S, {"evalstopd": lease} if (lease := pair.lease()) else {}
+        )
+        return [line for line in told(rows) if "stands by" in line]
+
+    other = pair.folder / "other-world"
+    make_world(other, "other")
+    pair.start("a")
+    pair.wait(lambda: pair.store.leading("c") == ("evalstopd",), "A leads its cluster")
+    pair.start("b", world=other)
+    pair.wait(lambda: pair.said("b", "nobody watches the cluster 'other' under the lease 'evalstopd'"), "B says so")
+    pair.wait(standing_by, "B is shown")
+    assert standing_by()[0].startswith("BAD ")
+    pair.running["b"].kill()
+    pair.running["b"].wait(60)
+    pair.start("b", lease="evalstopd-other", world=other)
+    pair.wait(lambda: pair.store.leading("other") == ("evalstopd-other",), "B leads its own cluster")
 
 
 @pytest.mark.slow

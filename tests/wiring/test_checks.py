@@ -1,8 +1,10 @@
 """What `evalstopd check` says of clocks, of daemons and of the store's place."""
 
+import importlib
 import os
 import pwd
 import re
+import socket
 import sys
 from dataclasses import replace
 from email.utils import formatdate
@@ -147,6 +149,21 @@ def test_a_cluster_that_is_led_under_another_leases_name_is_bad_news(settings: S
     store.close()
 
 
+def test_a_lease_that_leads_another_cluster_is_bad_news_while_it_lasts(settings: Settings) -> None:
+    """Who starts a daemon by these settings would see it stand by for a leader that never looks at its jobs."""
+    program(settings, "squeue", ":")
+    program(settings, "scontrol", "echo 'ClusterName             = evt4b'")
+    store = SqlStore(settings.store.url)
+    store.claim("evalstopd", store.take("evalstopd", "a", 600).epoch, "evt4")
+    good, text = answer_of(settings, "daemon")
+    assert not good
+    assert text.startswith("nobody watches the cluster 'evt4b' under the lease 'evalstopd', which leads")
+    assert "give each cluster a store.lease of its own" in text
+    store.resign("evalstopd", "a")
+    assert answer_of(settings, "daemon")[0]
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("url", "tick_s", "lease_s", "limit_s", "words"),
     [
@@ -216,6 +233,45 @@ def test_metrics_without_their_library_are_bad_news(settings: Settings, monkeypa
     assert "evalstopd[metrics]" in text
 
 
+def test_an_address_that_a_daemon_could_not_listen_at_is_bad_news(settings: Settings) -> None:
+    pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        taken.listen()
+        taken.settimeout(0)
+        good, text = answer_of(put(settings, "metrics", port=port), "metrics")
+        elsewhere = answer_of(put(settings, "metrics", port=port, host="192.0.2.1"), "metrics")
+
+    assert (good, text) == (False, f"metrics.port: 127.0.0.1 port {port} cannot be listened at: Address already in use")
+    assert not elsewhere[0]
+    assert "192.0.2.1" in elsewhere[1]
+    assert answer_of(put(settings, "metrics", port=port), "metrics")[0], "a port that is free again"
+
+
+def test_the_daemon_that_serves_figures_may_have_their_address(settings: Settings) -> None:
+    pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
+    prometheus = importlib.import_module("evalstopd.meters.prometheus")
+    port = prometheus.PrometheusMeters(make_clock().now_s).serve("127.0.0.1", 0)
+    good, text = answer_of(put(settings, "metrics", port=port), "metrics")
+
+    assert good
+    assert text.endswith(f":{port}/metrics, where a daemon serves them now")
+
+
+def test_a_kill_switch_that_nobody_could_set_is_bad_news(settings: Settings, tmp_path: Path) -> None:
+    assert answer_of(put(settings, "daemon", kill_switch=tmp_path / "STOP"), "kill switch") == (True, "not set")
+    (tmp_path / "file").touch()
+    for folder in ("nowhere", "file"):
+        found = answer_of(put(settings, "daemon", kill_switch=tmp_path / folder / "STOP"), "kill switch")
+        assert found[0] is False
+    nowhere = put(settings, "daemon", kill_switch=Path("/nowhere/STOP"))
+    assert answer_of(nowhere, "kill switch") == (
+        False,
+        "it cannot be set: the folder '/nowhere' does not exist (daemon.kill_switch)",
+    )
+
+
 def test_what_is_off_is_said_in_a_line(settings: Settings) -> None:
     for what in ("metrics", "promotion", "mlflow database"):
         good, text = answer_of(settings, what)
@@ -249,7 +305,7 @@ def test_what_is_missing_is_told_at_length_once(tmp_path: Path, monkeypatch: pyt
 
     assert sum("MLFLOW_TRACKING_URI" in each for each in texts) == 1
     assert texts.count("needs the tracker's address and login: see mlflow") == 3
-    assert sum("does not exist" in each for each in texts) == 1
+    assert sum("store.url: folder" in each for each in texts) == 1
     assert texts.count("needs the store") == 2
 
 
@@ -319,6 +375,53 @@ def test_a_metric_whose_direction_the_site_does_not_say_is_bad_news(settings: Se
     assert answer_of(put(named, "rules", modes={"*/fid": Mode.MIN}), "direction") == (True, "min is better")
 
 
+def test_an_exempt_account_that_slurm_lacks_is_bad_news(settings: Settings) -> None:
+    assert answer_of(settings, "accounts") == (True, "no account is exempt")
+    given = put(settings, "rules", exempt_accounts=("teaching", "lab"))
+    good, text = answer_of(given, "accounts")
+    assert good, "a cluster without accounting knows every account"
+    assert text.startswith("exempt: lab, teaching; whether Slurm has them cannot be told: sacctmgr was not found")
+    program(settings, "sacctmgr", "echo lab; echo root; echo teaching")
+    assert answer_of(given, "accounts") == (True, "exempt: lab, teaching")
+    program(settings, "sacctmgr", "echo lab; echo root")
+    found = answer_of(given, "accounts")
+    assert found == (False, "Slurm has no account teaching (rules.exempt_accounts): nobody is exempt by it")
+    program(settings, "sacctmgr", "echo lab")
+    assert answer_of(given, "accounts")[1].endswith("cannot be told: sacctmgr does not show this account all accounts")
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode", "why"),
+    [
+        ("eval_loss", Mode.MAX, "max is taken for better, and eval_loss speaks for min"),
+        ("train_loss", Mode.MIN, "this is measured in training, not held out"),
+        ("eval_reward", Mode.MAX, "eval_reward is the weighted training reward"),
+    ],
+)
+def test_a_metric_by_which_every_job_is_only_observed_is_bad_news(
+    settings: Settings, metric: str, mode: Mode, why: str
+) -> None:
+    good, words = answer_of(put(settings, "rules", metric=metric, mode=mode), "direction")
+
+    assert not good
+    assert words.startswith(f"jobs that {metric!r} judges are only observed: {why}")
+    assert answer_of(put(settings, "rules", metric="eval_loss", mode=Mode.MIN), "direction") == (True, "min is better")
+
+
+def test_patterns_to_choose_metrics_by_need_a_direction_too(settings: Settings) -> None:
+    chosen = put(settings, "rules", metrics=("eval_*", "val_acc"))
+    good, words = answer_of(chosen, "direction")
+    assert not good
+    assert words.startswith("nobody says which way is better for what rules.metrics choose ('eval_*', 'val_acc')")
+    assert answer_of(put(chosen, "rules", modes={"*": Mode.MAX}), "direction") == (
+        True,
+        "for metrics that are chosen rules.modes says it",
+    )
+    good, words = answer_of(put(chosen, "rules", modes={"*_acc": Mode.MAX}), "direction")
+    assert good
+    assert words.endswith("rules.modes says it; of what 'eval_*' choose, where one of its patterns fits")
+
+
 def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Settings) -> None:
     words = f"squeue was not found at {settings.slurm.path} (slurm.path)"
     assert answer_of(settings, "slurm") == (False, words)
@@ -326,3 +429,21 @@ def test_where_slurms_programs_are_not_it_is_the_path_that_is_told(settings: Set
     yielding = put(put(settings, "preempt", policy="las"), "rules", rung=Rung.WARN)
     assert answer_of(yielding, "preemption") == (False, words)
     assert answer_of(settings, "priorities") == (True, "the order of waiting jobs is Slurm's alone")
+
+
+def test_a_configuration_of_slurms_that_is_not_there_is_named_before_any_command_hangs_on_it(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("squeue", "scontrol", "sinfo", "sacctmgr"):
+        program(settings, name, f"touch {tmp_path}/asked; exit 1")
+    given = put(settings, "rules", partitions=("gpu",), exempt_accounts=("lab",))
+    words = "Slurm's configuration '/nowhere/slurm.conf' is not there"
+    by_file = [probe() for probe in make_checks(put(given, "slurm", conf="/nowhere/slurm.conf"))]
+    monkeypatch.setenv("SLURM_CONF", "/nowhere/slurm.conf")
+    by_variable = answer_of(given, "slurm")
+
+    said = {each.what: each.text for each in by_file if "/nowhere" in each.text}
+    assert said.keys() == {"slurm", "slurm rights", "clock of slurmctld", "partitions", "accounts"}
+    assert said["slurm"] == f"{words} (slurm.conf)"
+    assert by_variable == (False, f"{words} (SLURM_CONF)")
+    assert not (tmp_path / "asked").exists()

@@ -158,6 +158,14 @@ def test_the_check_asks_the_mail_server_and_looks_for_the_program_and_sends_noth
     assert answer(Settings()).text == "messages go to the daemon's log"
 
 
+def test_that_mail_to_every_owner_goes_to_one_address_is_said() -> None:
+    with MailServer() as server:
+        found = answer(by_mail(server.port, smtp_to="list@b"))
+
+    assert found.good
+    assert found.text.endswith("; mail to every owner goes to list@b: notify.smtp_to has no {user} in it")
+
+
 @pytest.mark.parametrize("rung", [Rung.WARN, Rung.ENFORCE])
 def test_the_log_alone_is_not_well_where_owners_are_to_be_told(rung: Rung) -> None:
     found = answer(Settings(rules=RuleSettings(rung=rung)))

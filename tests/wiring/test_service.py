@@ -2,14 +2,17 @@
 
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from evalstopd.errors import Misconfigured, Unavailable
+from evalstopd.errors import Misconfigured
 from evalstopd.settings import Settings, load_settings
+from evalstopd.store import migrate
 from evalstopd.wiring.meters import make_meters
 from evalstopd.wiring.seat import make_seat
+from evalstopd.wiring.service import make_service
 
 
 def settings(tmp_path: Path, text: str) -> Settings:
@@ -40,6 +43,22 @@ def test_two_processes_never_call_themselves_the_same(tmp_path: Path) -> None:
     assert made[0].lead.holder != made[1].lead.holder  # type: ignore[attr-defined]
 
 
+def test_who_stands_by_asks_the_slurm_of_its_own_settings_for_its_clusters_name(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    migrate.upgrade(url)
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'ClusterName             = evt4b'\n")
+    scontrol.chmod(0o755)
+    text = f'[store]\nurl = "{url}"\n[slurm]\npath = "{tmp_path}:/bin"\n[mlflow]\ntracking_uri = "http://127.0.0.1:9"\n'
+    given = settings(tmp_path, text)
+    service = make_service(given, lambda: given, threading.Event())
+    try:
+        assert service.cluster() == "evt4b"
+    finally:
+        service.end()
+        service.close()
+
+
 def test_figures_are_off_unless_a_port_is_named(tmp_path: Path) -> None:
     assert make_meters(settings(tmp_path, "")) is None
 
@@ -51,13 +70,14 @@ def test_figures_without_their_library_name_what_to_install(tmp_path: Path, monk
         make_meters(settings(tmp_path, "[metrics]\nport = 9464\n"))
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named_as_a_wrong_setting(tmp_path: Path) -> None:
+    """Else systemd would start the daemon again and again."""
     pytest.importorskip("prometheus_client", reason="METRICS TESTS SKIPPED: no prometheus-client")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(Unavailable, match=f"127.0.0.1 port {port} cannot be listened at"):
+        with pytest.raises(Misconfigured, match=f"127.0.0.1 port {port} cannot be listened at"):
             make_meters(settings(tmp_path, f"[metrics]\nport = {port}\n"))
 
 

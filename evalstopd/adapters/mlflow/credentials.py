@@ -21,11 +21,15 @@ _MOST_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A server with all that is known of it, and where its login comes from; `file` if it comes from there."""
+    """A server with all that is known of it, and where its login comes from; `file` if it comes from there.
+
+    `besides` says which of two logins is the one that is used, where there are two.
+    """
 
     server: Server
     login: str
     file: Path | None = None
+    besides: str = ""
 
 
 def completed(server: Server, environment: Mapping[str, str]) -> Found:
@@ -44,7 +48,9 @@ def completed(server: Server, environment: Mapping[str, str]) -> Found:
             f"the address in {named(known, 'uri')}", login, "write both, as in https://user:password@host, or neither"
         )
     if has_login(known):
-        return Found(known, "the settings" if has_login(server) else "the address in MLFLOW_TRACKING_URI")
+        place = "the settings" if has_login(server) else "the address in MLFLOW_TRACKING_URI"
+        two = bool(known.token) and (bool(known.username) or any(login))
+        return Found(known, place, besides=": the token, not the user name and password" if two else "")
     return _with_login(known, environment)
 
 
@@ -66,7 +72,7 @@ def check(found: Found) -> str:
         mode = stat.S_IMODE(found.file.stat().st_mode)
         if mode & 0o077:
             raise Misconfigured(f"{found.file}: others than its owner can read it (mode {mode:04o}): chmod 600")
-    return found.login if found.login == "none" else f"taken from {found.login}"
+    return found.login if found.login == "none" else f"taken from {found.login}{found.besides}"
 
 
 def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
@@ -74,11 +80,13 @@ def _with_login(server: Server, environment: Mapping[str, str]) -> Found:
     held = _read(file) if file is not None else {}
     name = environment.get("MLFLOW_TRACKING_USERNAME") or held.get("mlflow_tracking_username", "")
     password = environment.get("MLFLOW_TRACKING_PASSWORD") or held.get("mlflow_tracking_password", "")
+    token = environment.get(VARIABLES["token"], "")
     if name and password:
         named = replace(server, username=name, password=password)
         by_file = not (environment.get("MLFLOW_TRACKING_USERNAME") and environment.get("MLFLOW_TRACKING_PASSWORD"))
-        return Found(named, str(file), file) if by_file else Found(named, "MLFLOW_TRACKING_USERNAME and _PASSWORD")
-    token = environment.get(VARIABLES["token"], "")
+        besides = f", not {VARIABLES['token']}" if token else ""
+        where = str(file) if by_file else "MLFLOW_TRACKING_USERNAME and _PASSWORD"
+        return Found(named, where, file if by_file else None, besides)
     if token:
         by_token = replace(server, token=token, from_variables=(*server.from_variables, "token"))
         return Found(by_token, VARIABLES["token"])

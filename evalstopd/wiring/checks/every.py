@@ -7,7 +7,7 @@ from evalstopd.checks import Probe, probe
 from evalstopd.errors import EvalstopError, Unavailable
 from evalstopd.settings import Settings
 from evalstopd.settings.sense import told_take_over
-from evalstopd.wiring.checks import site, slurm, store, tracker
+from evalstopd.wiring.checks import direction, figures, site, slurm, store, tracker
 from evalstopd.wiring.keeper import make_keeper
 from evalstopd.wiring.tracker import find_server
 
@@ -36,12 +36,13 @@ def make_checks(settings: Settings, source: str = "") -> tuple[Probe, ...]:
         ("scorecard", with_store(store.card)),
         ("kill switch", site.switch),
         ("partitions", slurm.governed),
+        ("accounts", slurm.exempt),
         ("priorities", slurm.priorities),
         ("preemption", slurm.preemption),
-        ("direction", site.direction),
+        ("direction", direction.direction),
         ("notify", site.telling),
         ("promotion", site.promotion),
-        ("metrics", site.figures),
+        ("metrics", figures.figures),
     )
     return tuple(probe(what, partial(ask, settings)) for what, ask in questions)
 

@@ -3,19 +3,20 @@
 import os
 
 from evalstopd.adapters.notify.several import Several
-from evalstopd.core.metric_choice import site_mode
 from evalstopd.core.model import Rung
 from evalstopd.errors import Unavailable
-from evalstopd.settings import Settings, make_rules
+from evalstopd.settings import Settings
 from evalstopd.wiring.host import account_name, make_kill_switch
-from evalstopd.wiring.meters import require_prometheus
 from evalstopd.wiring.notify import make_channels
 
 
 def switch(settings: Settings) -> str:
-    """Tell that the kill switch is not set. Raises Unavailable where it is."""
+    """Tell that the kill switch is not set. Raises Unavailable where it is, or could not be set."""
+    path = settings.daemon.kill_switch
     if make_kill_switch(settings).engaged():
-        raise Unavailable(f"the kill switch is set ({settings.daemon.kill_switch}): nothing is acted on")
+        raise Unavailable(f"the kill switch is set ({path}): nothing is acted on")
+    if not path.parent.is_dir():
+        raise Unavailable(f"it cannot be set: the folder {str(path.parent)!a} does not exist (daemon.kill_switch)")
     return "not set"
 
 
@@ -23,7 +24,7 @@ def telling(settings: Settings) -> str:
     """Tell by what owners are told. Raises Unavailable where it is broken, or no owner is told although he should."""
     channels = make_channels(settings)
     if channels:
-        return Several(channels).check()
+        return f"{Several(channels).check()}{_to_one(settings)}"
     if settings.rules.rung < Rung.WARN:
         return "messages go to the daemon's log"
     raise Unavailable(
@@ -32,16 +33,12 @@ def telling(settings: Settings) -> str:
     )
 
 
-def direction(settings: Settings) -> str:
-    """Tell which way is better for the site's metric. Raises Unavailable where nobody says it."""
-    rules = make_rules(settings)
-    said = rules.mode or site_mode(rules.metric, rules.modes)
-    if not rules.metric or said is not None:
-        return f"{said.value} is better" if rules.metric and said else "the site judges by no metric of its own"
-    raise Unavailable(
-        f"nobody says which way is better for {rules.metric!a}: unless a job's owner or trainer does, it is only "
-        'observed; add mode = "max" (or "min") to rules'
-    )
+def _to_one(settings: Settings) -> str:
+    """Say where mail to whichever owner goes to one address, which may be a list's or a slip."""
+    asked = settings.notify
+    if "smtp" not in asked.kinds or "{user}" in asked.smtp_to:
+        return ""
+    return f"; mail to every owner goes to {asked.smtp_to}: notify.smtp_to has no {{user}} in it"
 
 
 def promotion(settings: Settings) -> str:
@@ -52,12 +49,3 @@ def promotion(settings: Settings) -> str:
     account = account_name(os.getuid()) or f"uid {os.getuid()}"
     copied = f"; only those of jobs of {account} can be copied in (promotion.copy_mb)" if asked.copy_mb else ""
     return f"kept checkpoints become versions of {asked.model}{copied}"
-
-
-def figures(settings: Settings) -> str:
-    """Tell where Prometheus may scrape. Raises Misconfigured without the extra for it."""
-    asked = settings.metrics
-    if not asked.port:
-        return "no figures are served for Prometheus"
-    require_prometheus()
-    return f"figures for Prometheus at http://{asked.host}:{asked.port}/metrics"

@@ -1,14 +1,17 @@
 """What `evalstopd check` asks of the store: whether it is whole, and what is written in it."""
 
+from collections.abc import Iterable
+
 from evalstopd.core.model import Rung
 from evalstopd.errors import EvalstopError, Unavailable
+from evalstopd.lead.seat import led_elsewhere
 from evalstopd.pulse import alive, missed, told
 from evalstopd.report.scorecard import check_enforce, enforce_verdict
 from evalstopd.settings import Settings
 from evalstopd.store.migrate import check_whole, current
 from evalstopd.wiring.pulses import daemon_rows
 from evalstopd.wiring.scorecard import make_scorecard
-from evalstopd.wiring.slurm import make_cluster
+from evalstopd.wiring.slurm import make_cluster, require_conf
 from evalstopd.wiring.store import make_checked_store
 
 
@@ -28,12 +31,19 @@ def daemons(settings: Settings) -> str:
 
 
 def _rival(settings: Settings) -> list[str]:
-    """Say that a lease of another name leads the cluster; nothing where Slurm does not answer."""
+    """Say that another lease leads the cluster, or the own one another; nothing where Slurm does not answer."""
     try:
+        require_conf(settings)
         cluster = make_cluster(settings).queue().cluster
     except EvalstopError:
         return []
-    names = make_checked_store(settings).leading(cluster)
+    store, lease = make_checked_store(settings), settings.store.lease
+    names, own = store.leading(cluster), store.leader(lease)
+    elsewhere = led_elsewhere(lease, own.cluster if own and own.left_s > 0 else "", cluster)
+    return [*([elsewhere] if elsewhere else []), *_others(settings, cluster, names)]
+
+
+def _others(settings: Settings, cluster: str, names: Iterable[str]) -> list[str]:
     return [
         f"the lease {name!a} leads the cluster {cluster!a}, not {settings.store.lease!a}, which these settings name: "
         "give all its daemons one name in store.lease"

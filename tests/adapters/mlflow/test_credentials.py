@@ -13,7 +13,7 @@ import pytest
 
 from evalstopd.adapters.mlflow.credentials import check, completed
 from evalstopd.adapters.mlflow.http import Http
-from evalstopd.adapters.mlflow.server import Server
+from evalstopd.adapters.mlflow.server import Server, auth_of
 from evalstopd.errors import Misconfigured, Unavailable
 from tests.adapters.mlflow.standin import Standin, plain
 from tests.adapters.notify.certificate import loopback
@@ -46,6 +46,19 @@ def test_the_settings_win_whole(home: Path):
         found = completed(own, {"HOME": str(home), **LOGIN, "MLFLOW_TRACKING_TOKEN": "other"})
         assert login(found.server) == login(own)
         assert check(found) == "taken from the settings"
+
+
+def test_of_two_logins_the_one_that_is_used_is_said(home: Path):
+    for own in (
+        Server(URI, token="t", username="me", password="mine"),
+        Server("https://me:mine@x.example", token="t"),
+    ):
+        assert check(completed(own, {})) == "taken from the settings: the token, not the user name and password"
+        assert auth_of(own) is None
+    by_variables = completed(Server(URI), {**LOGIN, "MLFLOW_TRACKING_TOKEN": "t"})
+    assert check(by_variables) == "taken from MLFLOW_TRACKING_USERNAME and _PASSWORD, not MLFLOW_TRACKING_TOKEN"
+    by_file = completed(Server(URI), {"HOME": str(home), "MLFLOW_TRACKING_TOKEN": "t"})
+    assert check(by_file) == f"taken from {home}/.mlflow/credentials, not MLFLOW_TRACKING_TOKEN"
 
 
 def test_then_the_environment_then_the_file(home: Path):
