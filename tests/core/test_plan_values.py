@@ -11,7 +11,7 @@ from evalstopd.core.identity import Sighting
 from evalstopd.core.intent import Evidence, Intent, WouldBeStop
 from evalstopd.core.model import Eval, Job, JobKey, Life, Mode, Phase, Point, Rung, StopAction
 from evalstopd.core.plan import Case, Known, Plan, Stamp, declines, first_asked, plan, reason, verdicts
-from evalstopd.core.rules import Standing
+from evalstopd.core.rules import Named, Standing
 from evalstopd.core.watch import EarlyWarning, Pin, PinState, Terms, Watch
 from evalstopd.core.wishes import Signal, Wishes
 
@@ -460,10 +460,10 @@ def test_a_log_that_may_still_come_is_waited_for_but_not_for_ever() -> None:
 POINTS = tuple(Point("r", each.step, each.score, 0, 1, each.arrived_s) for each in evals(*FALL))
 
 
-def by_word(log: OwnerLog | NoLog, **terms: object) -> Case:
+def by_word(log: OwnerLog | NoLog, named: Named = Named.COMMENT, **terms: object) -> Case:
     """Return a job that nothing but its owner's word lets be stopped, with its owner's log."""
     found = case(**terms)
-    return replace(found, standing=replace(found.standing, by_word=True), points=POINTS, log=log)
+    return replace(found, standing=replace(found.standing, by_word=True, named=named), points=POINTS, log=log)
 
 
 @pytest.mark.parametrize("log", [OWN, NoLog("none"), NoLog("may come", later=True), OwnerLog("l", "d", {"loss": ()})])
@@ -472,6 +472,17 @@ def test_a_stop_by_the_owners_word_is_decided_where_no_log_speaks_against_it(log
 
     assert [(each.rung, each.evidence) for each in found.intents] == [(Rung.ENFORCE, EVIDENCE)]
     assert [each.rung_now for each in found.watches] == [Rung.ENFORCE]
+
+
+@pytest.mark.parametrize(("log", "named", "rung"), [
+    (OWN, Named.RUN, Rung.ENFORCE), (NoLog("none"), Named.SITE, Rung.ENFORCE), (NoLog("none"), Named.RUN, Rung.WARN),
+    (OwnerLog("l", "d", {"loss": ()}), Named.SITE, Rung.WARN), (OwnerLog("l", "d", {"loss": ()}), Named.RUN, Rung.WARN),
+])  # fmt: skip
+def test_a_metric_that_the_owner_did_not_name_must_be_in_his_log_or_without_one_be_the_sites(
+    log: OwnerLog | NoLog, named: Named, rung: Rung
+) -> None:
+    """Whoever logs one point of it first could have chosen it."""
+    assert [each.rung for each in decided(by_word(log, named)).intents] == [rung]
 
 
 def test_where_the_owners_log_speaks_against_it_the_job_is_only_warned_of_by_the_same_evidence() -> None:
