@@ -100,7 +100,9 @@ def installed() -> Iterator[Installed]:
         ):
             cluster.add_account(ACCOUNT)
             cluster.add_user(users.ALICE, ACCOUNT)
-            cluster.add_user(users.DAEMON, ACCOUNT, admin_level="Operator")
+            # One account under two names: slurmctld's, and the one that it has in the box.
+            for name in (users.DAEMON, "evalstopd"):
+                cluster.add_user(name, ACCOUNT, admin_level="Operator")
             site = Installed(box, cluster, mlflow, folder, free_block(1))
             _install(site)
             yield site
