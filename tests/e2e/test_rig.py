@@ -152,10 +152,12 @@ def test_mlflow_hangs_dies_and_comes_back(mlflow_server: MlflowServer) -> None:
         get(limit_s=1.0)
     mlflow_server.resume()
     assert get() == b"OK"
-    mlflow_server.kill()
-    with pytest.raises(urllib.error.URLError):
-        get()
-    mlflow_server.start()
+    try:
+        mlflow_server.kill()
+        with pytest.raises(urllib.error.URLError):
+            get()
+    finally:
+        mlflow_server.start()
     assert get() == b"OK"
 
 

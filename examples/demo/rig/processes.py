@@ -23,12 +23,16 @@ def marked(directory: Path) -> dict[str, str]:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether the process exists and is more than a zombie."""
+    """Tell whether the process exists and is more than a zombie.
+
+    Nor is one whose first thread is dead and whose others die: until the last one has, its connections stand.
+    """
+    place = Path(f"/proc/{pid}")
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        state = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        return state != "Z" or len(list((place / "task").iterdir())) > 1
     except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def session(pid: int) -> int | None:
